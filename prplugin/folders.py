@@ -248,7 +248,7 @@ class Folder:
             raise ValueError(f"it lacks {file}")
         return self._buffers[file]
 
-    def array(self, name: str, dtypes: Collection[np.dtype[Any]], size: int) -> Any:
+    def array(self, name: str, dtypes: Collection[np.dtype[np.generic]], size: int) -> Any:
         """Map an array of one dimension; raise ValueError unless it has one of these types and this size."""
         file = f"{name}.npy"
         buffer = self.buffer(file)

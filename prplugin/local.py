@@ -369,9 +369,9 @@ class LocalGraph:
                 with self._lock:
                     self._state = self._state.with_last(last)
             outcome.iterations += start.passes
-            ranks = options.requested(ranks) if query.groups is None else query.groups.ranks_of_each(ranks)
-            ranks = to_memory(ranks, adjacency.memory_space)
-        return Solved(ranks, outcome, method.name, selected, equation)
+            shown = options.requested(ranks) if query.groups is None else query.groups.ranks_of_each(ranks)
+            shown = to_memory(shown, adjacency.memory_space)
+        return Solved(shown, outcome, method.name, selected, equation)
 
     def _rank_many(self, options: Options, watch: Watch, unknown: Unknown) -> Rankings:
         """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
@@ -389,7 +389,8 @@ class LocalGraph:
             own = exclusion.by_seed(seeds, self._out_neighbours)
             watch.stage("edges")
         iterating, selection = Iterating(options, machine, watch, _allocating), (among, exclusion.common)
-        name, left = "push", np.arange(seeds.count)
+        name = "push"
+        left: Integers = np.arange(seeds.count)
         if by is None:
             found = SeedRanks(seeds, options, selection, own, self._state.edges.n)
             edges = self._local_edges(options, seeds.rows.size // seeds.count)

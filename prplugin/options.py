@@ -228,7 +228,7 @@ class Options:
                 "certified."
             )
 
-    def requested(self, ranks: NDArray[np.float64]) -> Any:
+    def requested(self, ranks: NDArray[np.float64]) -> NDArray[np.floating]:
         """Return ranks of sum 1 in the requested scale and type."""
         return (ranks if self.scale == 1 else ranks * ranks.shape[-1]).astype(self.dtype, copy=False)
 

@@ -27,7 +27,8 @@ from prplugin.solver.batch import Batch, batches
 from prplugin.solver.top_k import OrderProof
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local_pushes import LocalPushes, LocalRanks, Wanted
-from prplugin.types.arrays import Array, MemorySpace, explain_oom, namespace, to_host, to_memory
+from prplugin.types.array_module import Ranks
+from prplugin.types.arrays import Array, MemorySpace, all_to_memory, explain_oom, namespace, to_host, to_memory
 from prplugin.types.edges import Coo, Csc, Floats, Integers, PackedRows
 
 TRIED_AT_A_TIME = 8
@@ -52,7 +53,7 @@ class SeedRanks:
     """The ranks to return of k seeds: matrices with a row per seed, and how each seed was ranked.
 
     `selection`: Positions to return, and to leave out. `own`: Vertices to leave out by seed; None without.
-    `ranks`, `rows`: Ranks and their positions, None for all vertices; None before the first are stored.
+    `ranks`, `rows`: Ranks and their positions, None for all vertices; empty before the first are stored.
     """
 
     def __init__(
@@ -61,8 +62,8 @@ class SeedRanks:
     ) -> None:  # fmt: skip
         self._seeds, self._options, self._selection, self._own = seeds, options, selection, own
         self._selected = remaining(n, *selection)
-        self.ranks: Any = None
-        self.rows: Any = None
+        self.ranks: Ranks = np.empty((0, 0))
+        self.rows: Integers | None = None
         self.converged = np.ones(seeds.count, np.bool_)
         self.iterations, self.bounds = np.zeros(seeds.count, np.int64), np.zeros(seeds.count)
 
@@ -73,19 +74,19 @@ class SeedRanks:
         excluded = None if self._own is None else self._own.take(which).support()
         wanted = self._selected, self._options.top
         found = select_ranks(self._options.requested(batch.ranks), *wanted, excluded)
-        self._store(which, *(to_memory(array, memory_space) for array in found))
+        self._store(which, *all_to_memory(memory_space, *found))
         return left
 
-    def _store(self, which: Integers, ranks: Floats, rows: Any) -> None:
+    def _store(self, which: Integers, ranks: Ranks, rows: Integers | None) -> None:
         if which.size == self._seeds.count and type(ranks) is np.ndarray and ranks.flags.c_contiguous:
             self.ranks, self.rows = ranks, rows  # of the only batch, which nothing overwrites
             return
-        if self.ranks is None:
+        if len(self.ranks) < self._seeds.count:
             shape = self._seeds.count, ranks.shape[1]
             self.ranks = namespace(ranks).empty(shape, ranks.dtype)
             self.rows = None if rows is None else namespace(rows).empty(shape, rows.dtype)
         self.ranks[which] = ranks
-        if rows is not None:
+        if rows is not None and self.rows is not None:
             self.rows[which] = rows
 
     @classmethod

@@ -120,7 +120,7 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
     return LocalGraph(state, str(manifest["weights"]), unused_weight=unused_weight, check=check)
 
 
-def _types_of(manifest: dict[str, Any]) -> dict[str, tuple[Collection[np.dtype[Any]], int]]:
+def _types_of(manifest: dict[str, Any]) -> dict[str, tuple[Collection[np.dtype[np.generic]], int]]:
     """Return the possible types and the size of each array of a graph; raise ValueError for what no graph has."""
     facts, last = manifest["graph"], manifest["last"]
     types: dict[str, Any] = {**stored.types_of(facts)}

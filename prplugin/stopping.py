@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, get_args
+from typing import ClassVar, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,10 @@ from numpy.typing import NDArray
 from prplugin.errors import InvalidOptionError
 
 Floats: TypeAlias = NDArray[np.float64]
+Norm: TypeAlias = float | Floats
+Verdict: TypeAlias = bool | NDArray[np.bool_]
+"""A number or a truth value of one vector, or for many seeds an array with an entry per seed."""
+
 Stop = Literal["error", "delta", "vertex", "networkx"]
 STOPS: tuple[Stop, ...] = get_args(Stop)
 
@@ -37,11 +41,11 @@ class Measured(Protocol):
     """Norms of y - x, measured by a step from x to y; for many seeds arrays with an entry per seed."""
 
     @property
-    def change(self) -> Any:
+    def change(self) -> Norm:
         """Return ||y - x||, in L1."""
 
     @property
-    def largest(self) -> Any:
+    def largest(self) -> Norm:
         """Return max |y_i - x_i|."""
 
 
@@ -84,11 +88,11 @@ class Rule:
     def __init__(self, tol: float) -> None:
         self.tol = tol
 
-    def met(self, sums: Measured, bound: float | Floats, n: int) -> Any:
+    def met(self, sums: Measured, bound: Norm, n: int) -> Verdict:
         """Return whether a step with these sums, and with this error bound after it, meets the rule."""
         raise NotImplementedError
 
-    def met_by_start(self, bound: float | Floats) -> Any:
+    def met_by_start(self, bound: Norm) -> Verdict:
         """Return whether ranks with this error bound meet the rule before any step."""
         return bound < 0  # never: the rule is about the change of a step
 
@@ -142,10 +146,10 @@ class ProvedError(Rule):
     name = "error"
     proves = True
 
-    def met(self, sums: Measured, bound: float | Floats, n: int) -> Any:
+    def met(self, sums: Measured, bound: Norm, n: int) -> Verdict:
         return bound <= self.tol
 
-    def met_by_start(self, bound: float | Floats) -> Any:
+    def met_by_start(self, bound: Norm) -> Verdict:
         return bound <= self.tol
 
     def goal(self, proof: Proof) -> float:
@@ -193,7 +197,7 @@ class Change(Rule):
 
     name = "delta"
 
-    def met(self, sums: Measured, bound: float | Floats, n: int) -> Any:
+    def met(self, sums: Measured, bound: Norm, n: int) -> Verdict:
         return sums.change <= self.tol
 
     def unmet(self) -> str:
@@ -210,7 +214,7 @@ class ChangeOfVertex(Rule):
         super().__init__(tol)
         self.least_move = tol
 
-    def met(self, sums: Measured, bound: float | Floats, n: int) -> Any:
+    def met(self, sums: Measured, bound: Norm, n: int) -> Verdict:
         return sums.largest <= self.tol
 
     def goal(self, proof: Proof) -> float:
@@ -225,7 +229,7 @@ class ChangeAsNetworkX(Rule):
 
     name = "networkx"
 
-    def met(self, sums: Measured, bound: float | Floats, n: int) -> Any:
+    def met(self, sums: Measured, bound: Norm, n: int) -> Verdict:
         return sums.change < n * self.tol  # strictly, as in NetworkX
 
     def goal(self, proof: Proof) -> float:
@@ -245,10 +249,10 @@ class Iterate(Rule):
         super().__init__(0.0)
         self._of, self.repeats = of, of.repeats
 
-    def met(self, sums: Measured, bound: float | Floats, n: int) -> Any:
+    def met(self, sums: Measured, bound: Norm, n: int) -> Verdict:
         return self._of.met(sums, bound, n)
 
-    def met_by_start(self, bound: float | Floats) -> Any:
+    def met_by_start(self, bound: Norm) -> Verdict:
         return self._of.met_by_start(bound)
 
     def goal(self, proof: Proof) -> float:

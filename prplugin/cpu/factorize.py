@@ -120,7 +120,7 @@ def as_int(column: Integers) -> Any:
     return np.ascontiguousarray(column, wide)
 
 
-def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: int) -> tuple[int, int] | None:
+def dense_range(columns: Sequence[Any], dtype: np.dtype[np.generic], threads: int) -> tuple[int, int] | None:
     """Return the least id and the size of the range of ids, or None if the size exceeds half the number of values.
 
     `dtype` is the type of the ids before `as_int`.
@@ -154,7 +154,7 @@ def positions_of(seen: Any) -> tuple[Integers | None, Integers]:
     return position, found
 
 
-def ids_at(found: Integers, low: int, dtype: np.dtype[Any]) -> Integers:
+def ids_at(found: Integers, low: int, dtype: np.dtype[np.generic]) -> Integers:
     """Add `low` modulo 2**64 and cast to the type of the ids; exact, since every id fits it."""
     ids: Integers = (found.view(np.uint64) + np.uint64(low % 2**64)).astype(dtype)
     return ids
@@ -172,7 +172,7 @@ def replace_codes(columns: list[Any], position: Integers | None, threads: int) -
     return found
 
 
-def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: int) -> tuple[list[Integers], Integers]:
+def by_hash(columns: list[Any], dtype: np.dtype[np.generic], threads: int) -> tuple[list[Integers], Integers]:
     """Insert all ids into a hash table, sort the distinct ones, and map each slot to the position of its id."""
     values = sum(column.size for column in columns)
     table = _Table(min((2 * values).bit_length(), max(MIN_TABLE_BITS, (values // VALUES_PER_SLOT).bit_length())))
@@ -237,7 +237,7 @@ class _Table:
             keys[-1] = EMPTY
         return used, keys
 
-    def ascending(self, dtype: np.dtype[Any], threads: int) -> tuple[Integers, Integers, Integers]:
+    def ascending(self, dtype: np.dtype[np.generic], threads: int) -> tuple[Integers, Integers, Integers]:
         """Return the ids in ascending order, as `dtype`, their slots, and for each slot the position of its id."""
         ids: Any = np.sort(self.used()[1].astype(dtype))
         (slots,) = self.insert([as_int(ids)], threads)
@@ -256,7 +256,7 @@ class PartwiseFactorizer:
 
     degrees: Integers
 
-    def __init__(self, dtype: np.dtype[Any], m: int) -> None:
+    def __init__(self, dtype: np.dtype[np.generic], m: int) -> None:
         self._dtype, self._threads = dtype, this_machine().threads_for(m)
         self._table = _Table(MIN_TABLE_BITS, np.zeros((2, (1 << MIN_TABLE_BITS) + 1), index_dtype(m)))
 

@@ -35,7 +35,7 @@ def degrees(ids: Integers, n: int, threads: int, low: int = 0) -> Integers:
     parts = min(threads, max(1, ids.size // max(1, n)))
     counts: Integers = np.zeros((parts, n), index_dtype(ids.size))
     add_degrees(np.ascontiguousarray(ids), counts, as_int64(low))
-    return np.sum(counts, axis=0, dtype=counts.dtype) if parts > 1 else counts[0]
+    return counts.sum(axis=0, dtype=counts.dtype) if parts > 1 else counts.reshape(-1)
 
 
 def grouped(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.types.arrays import Array, namespace
+from prplugin.types.arrays import Array, is_host, namespace
 from prplugin.types.edges import Integers, index_dtype
 
 
@@ -26,9 +26,8 @@ def stable_order(keys: Integers) -> Integers:
     Where key and position fit into one 64-bit integer together, these are sorted: several times faster than
     `numpy.argsort` with ``kind="stable"``.
     """
-    if (xp := namespace(keys)) is not np:
-        order: Integers = xp.argsort(keys, kind="stable")
-        return order
+    if not is_host(keys):
+        return namespace(keys).argsort(keys, kind="stable")
     largest = int(keys.max(initial=0))
     position_bits = keys.size.bit_length()
     if not packs(largest, keys.size):
@@ -45,7 +44,7 @@ def packs(largest: int, count: int) -> bool:
     return largest.bit_length() + count.bit_length() <= 63
 
 
-def factorize_sorted(columns: Sequence[Any], dtype: np.dtype[Any]) -> tuple[list[Integers], Integers]:
+def factorize_sorted(columns: Sequence[Any], dtype: np.dtype[np.generic]) -> tuple[list[Integers], Integers]:
     """Factorize columns by sorting their values as `dtype`; return codes of each, and the distinct values ascending."""
     values, codes = np.unique(np.concatenate(columns).astype(dtype, copy=False), return_inverse=True)
     ends = np.cumsum([column.size for column in columns])

@@ -19,9 +19,12 @@ from typing import Any, TypeVar
 from distributed import WorkerPlugin
 from distributed.protocol import to_serialize
 from distributed.sizeof import safe_sizeof
+from numpy.typing import NDArray
 
 from prplugin import errors
 from prplugin.errors import PageRankError, WorkerLostError, merged
+from prplugin.methods.base import Sum
+from prplugin.types.array_module import Scalar
 
 T = TypeVar("T")
 
@@ -111,7 +114,7 @@ class Communicator:
         self._messages: MessagePlugin = worker.plugins[MessagePlugin.name]
         self._turn = 0
 
-    def all_to_all(self, pieces: Sequence[Any]) -> list[Any]:
+    def all_to_all(self, pieces: Sequence[T]) -> list[T]:
         """Send piece r to rank r, and return the pieces received, by rank.
 
         Pieces are arrays or picklable objects of any size. Received host arrays may be read-only.
@@ -127,11 +130,11 @@ class Communicator:
         self.wait_seconds += time.perf_counter() - began
         return received
 
-    def all_to_all_arrays(self, arrays: Sequence[Any]) -> list[Any]:
+    def all_to_all_arrays(self, arrays: Sequence[NDArray[Scalar]]) -> list[NDArray[Scalar]]:
         """Exchange vectors of one dtype and memory space. Those in device memory are not copied to the host."""
         return self.all_to_all(arrays)
 
-    def all_gather(self, value: object) -> list[Any]:
+    def all_gather(self, value: T) -> list[T]:
         """Return the values of all ranks on every rank, in the order of ranks. Values are small host objects."""
         return self.all_to_all([value] * self.size)
 
@@ -143,9 +146,9 @@ class Communicator:
         """End the job on this worker, and discard its messages."""
         self._worker.loop.add_callback(self._messages.end, self._job)
 
-    async def _exchange(self, pieces: Sequence[Any]) -> list[Any]:
+    async def _exchange(self, pieces: Sequence[T]) -> list[T]:
         others = [rank for rank in range(self.size) if rank != self.rank]
-        tasks = [asyncio.ensure_future(self._send(rank, pieces[rank])) for rank in others]
+        tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._send(rank, pieces[rank])) for rank in others]
         tasks += [asyncio.ensure_future(self._messages.receive(self._job, self._turn, rank)) for rank in others]
         try:
             received = (await asyncio.gather(*tasks))[len(others) :]
@@ -154,7 +157,7 @@ class Communicator:
                 task.cancel()
         return [*received[: self.rank], pieces[self.rank], *received[self.rank :]]
 
-    async def _send(self, rank: int, piece: Any) -> None:
+    async def _send(self, rank: int, piece: object) -> None:
         address = self.addresses[rank]
         try:
             await self._worker.rpc(address).prplugin_message(
@@ -167,7 +170,7 @@ class Communicator:
 # --- collective operations --------------------------------------------------------------------------------------------
 
 
-def all_reduce_sum(communicator: Communicator, values: object) -> Any:
+def all_reduce_sum(communicator: Communicator, values: Sum) -> Sum:
     """Return the sum of the values of all ranks, added in the order of ranks: the same bits on every rank."""
     first, *others = communicator.all_gather(values)
     return sum(others, start=first)
@@ -178,16 +181,17 @@ def gather_results(communicator: Communicator, do: Callable[[], T]) -> list[T]:
 
     A `PageRankError` on some ranks is raised on all: the first in the order of ranks, merged if it is about rows.
     """
-    done, error = None, None
+    done: list[T] = []
+    error: PageRankError | None = None
     try:
-        done = do()
+        done.append(do())
     except PageRankError as raised:
         error = raised
     results = communicator.all_gather((done, error))
     errors = [error for _, error in results if error is not None]
     if errors:
         raise merged(errors)
-    return [done for done, _ in results]
+    return [result for done, _ in results for result in done]
 
 
 def call_on_all(communicator: Communicator, do: Callable[[], T]) -> T:

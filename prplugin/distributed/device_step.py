@@ -21,7 +21,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import persistent, propagation_blocking
-from prplugin.methods.base import Sums
+from prplugin.methods.base import Sum, Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.methods.registry import options_of
 from prplugin.options import Options
@@ -114,7 +114,7 @@ class RowsStep(gpu_merge.MergedRows):
         self._start_exchange(self._begun, self._all_start_sums)
         self._latest_sums = self._starting * self._communicator.size, self._all_start_sums
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         all_sums = self._all_sums[0]
         before = None if moves is None else self._ranks.copy()
         self._step()
@@ -157,5 +157,5 @@ class RowsStep(gpu_merge.MergedRows):
                 calls.all(measured, all_sums)
             self._exchanged.record()
 
-    def add(self, values: object) -> Any:
+    def add(self, values: Sum) -> Sum:
         return all_reduce_sum(self._communicator, values)

@@ -29,7 +29,7 @@ from prplugin.frames.parts import CommonType, Parts
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.edges import factorize_ids
 from prplugin.options import Duplicates
-from prplugin.types.arrays import Array, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, all_to_memory, is_host, memory_space_of, namespace, to_host
 from prplugin.types.edges import Coo, Floats, Integers, bits_of
 
 SAMPLES = 1 << 16  # number of rows of the frame, over all ranks, that are sampled for splitters
@@ -38,11 +38,9 @@ MORE_SAMPLES = 1 << 12  # number of additional vertices of each rank that are sa
 
 def owners_of(keys: Integers, splitters: Integers) -> Integers:
     """Return the rank that owns each key: rank r owns splitters[r - 1] <= key < splitters[r]."""
-    xp = namespace(keys)
-    if xp is np:
-        found: Integers = np.searchsorted(splitters, keys, side="right")
-        return found
-    owner: Integers = xp.zeros(keys.size, np.int32)
+    if is_host(keys):
+        return np.searchsorted(splitters, keys, side="right")
+    owner: Integers = namespace(keys).zeros(keys.size, np.int32)
     for splitter in splitters:
         owner += keys >= splitter
     return owner
@@ -50,8 +48,8 @@ def owners_of(keys: Integers, splitters: Integers) -> Integers:
 
 def pieces_of(owner: Integers, size: int) -> tuple[list[Integers], Integers]:
     """Return the rows of each owner, ascending, and the concatenation of these arrays."""
-    if namespace(owner) is np:
-        pieces = [np.flatnonzero(owner == rank) for rank in range(size)]
+    if is_host(owner):
+        pieces: list[Integers] = [np.flatnonzero(owner == rank) for rank in range(size)]
         return pieces, np.concatenate(pieces)
     from prplugin.gpu.sort import order_of  # imports CuPy, which holds the rows
 
@@ -114,7 +112,7 @@ def keys_by_appearance(
     # 2. Return the keys to the ranks that sent the ids.
     found = np.empty(order.size, np.int64)
     found[order] = np.concatenate(communicator.all_to_all(split(first[numbers], [each.size for each in received])))
-    keys = [namespace(code).asarray(found)[code] for code in codes]
+    keys: list[Integers] = [namespace(code).asarray(found)[code] for code in codes]
     splitters = splitters_of(communicator, parts, keys)
 
     # 3. Send each id to its owner.
@@ -206,7 +204,7 @@ def _shuffle(
     def shuffle(column: Array | None) -> Any:
         if column is None:
             return None
-        there = to_host(order) if namespace(column) is np else order
+        there = to_host(order) if is_host(column) else order
         arrays = communicator.all_to_all_arrays(split(column[there], sizes))
         return namespace(column).concatenate([arrays[rank][begin:end] for _, rank, begin, end in received])
 
@@ -224,7 +222,5 @@ def _drop_duplicates(rows: Rows, duplicates: Duplicates, *, directed: bool) -> R
             raise
         found = to_host(rows.rows)[error.refused.rows].tolist()
         raise refusal(InvalidEdgesError, replace(error.refused, rows=found)) from None
-    source, target, weights = (
-        to_memory(of, memory_space_of(ids)) for of in (kept.source, kept.destination, kept.weights)
-    )
+    source, target, weights = all_to_memory(memory_space_of(ids), kept.source, kept.destination, kept.weights)
     return Rows(ids[source], ids[target], weights, kept.times)

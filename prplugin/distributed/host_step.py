@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from prplugin.cpu import kernels
@@ -12,9 +10,10 @@ from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard
 from prplugin.graph.edges import inverse_out_weight
 from prplugin.graph.problem import Problem
-from prplugin.methods.base import Sums
+from prplugin.methods.base import Sum, Sums
 from prplugin.methods.engines.host_step import HostStep, product_of
 from prplugin.numerics import fan_in_for, group_sum_depth, rounding_depth
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Csc, Floats
 
 
@@ -54,7 +53,7 @@ class HostRows(HostStep):
         np.multiply(self._ranks, self._inverse_out_weight, out=self._contributions[: self._rows])
         self._exchange(0.0, 0.0, total(np.where(self._inverse_out_weight == 0, self._ranks, 0.0)))
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         measured = self._numpy_step(moves) if self._threads is None else self._compiled_step(moves)
         self._contributions, self._next = self._next, self._contributions
         return self._exchange(*measured)
@@ -62,7 +61,7 @@ class HostRows(HostStep):
     # Both replace x on this rank and write its new contributions to `_next`. They return the sums of this rank: L1
     # change, largest change of a vertex, and dangling mass.
 
-    def _numpy_step(self, moves: Any) -> tuple[float, float, float]:
+    def _numpy_step(self, moves: Array | None) -> tuple[float, float, float]:
         ranks = self._product(self._contributions)[: self._rows]
         ranks *= self._alpha
         ranks += self._alpha * self._mass * self._target + self._teleport
@@ -74,7 +73,7 @@ class HostRows(HostStep):
         np.multiply(ranks, self._inverse_out_weight, out=self._next[: self._rows])
         return total(change), float(change.max(initial=0.0)), total(np.where(self._inverse_out_weight == 0, ranks, 0.0))
 
-    def _compiled_step(self, moves: Any) -> tuple[float, float, float]:
+    def _compiled_step(self, moves: Array | None) -> tuple[float, float, float]:
         if self._rows:
             offsets, sources, weights = self._in_edges
             kernels.step_rows(
@@ -99,5 +98,5 @@ class HostRows(HostStep):
     def ranks(self) -> Floats:
         return self._ranks
 
-    def add(self, values: object) -> Any:
+    def add(self, values: Sum) -> Sum:
         return all_reduce_sum(self._communicator, values)

@@ -20,11 +20,14 @@ from typing import Any
 
 import cupy
 import numpy as np
+from numpy.typing import NDArray
 
-from prplugin.distributed.communicator import Communicator
+from prplugin.distributed.communicator import Communicator, T
 from prplugin.errors import MethodUnavailableError, WorkerLostError, listed
 from prplugin.gpu import runtime
-from prplugin.types.arrays import Array
+from prplugin.types.array_module import Scalar
+from prplugin.types.arrays import Array, address_of, to_host
+from prplugin.types.edges import Integers
 
 SLOT = 4096  # bytes per rank of the first message of `all_gather`. Longer values need a second message
 
@@ -135,7 +138,7 @@ class DeviceRanks(Communicator):
             _cached.append(_Communicator(unique, self.rank, self.size))
         return _cached[0]
 
-    def all_gather(self, value: object) -> list[Any]:
+    def all_gather(self, value: T) -> list[T]:
         if self.size == 1:
             return [value]
         began = time.perf_counter()
@@ -148,7 +151,7 @@ class DeviceRanks(Communicator):
         self.wait_seconds += time.perf_counter() - began
         return [pickle.loads(row[8:]) for row in received]  # `loads` ignores the padding at the end
 
-    def _gathered(self, message: Array, size: int) -> Any:
+    def _gathered(self, message: Array, size: int) -> Integers:
         """Gather messages of all ranks: a size x `size` array of bytes with zero padding, one row per rank."""
         padded = cupy.asarray(np.pad(message, (0, size - message.size)))
         gathered = cupy.empty((self.size, size), np.uint8)
@@ -156,7 +159,7 @@ class DeviceRanks(Communicator):
             calls.all(padded, gathered)
         return self.to_host_checked(gathered)
 
-    def all_to_all_arrays(self, arrays: Sequence[Any]) -> list[Any]:
+    def all_to_all_arrays(self, arrays: Sequence[NDArray[Scalar]]) -> list[NDArray[Scalar]]:
         if self.size == 1:
             return list(arrays)
         if isinstance(arrays[0], np.ndarray):
@@ -185,24 +188,24 @@ class DeviceRanks(Communicator):
             self._stream = cupy.cuda.get_current_stream().ptr
             yield self
 
-    def send(self, array: Any, rank: int) -> None:
+    def send(self, array: Array, rank: int) -> None:
         if array.nbytes:
-            self._handle.send(array.data.ptr, array.nbytes, BYTE, rank, self._stream)
+            self._handle.send(address_of(array), array.nbytes, BYTE, rank, self._stream)
             self.bytes_sent += array.nbytes
 
-    def receive(self, array: Any, rank: int) -> None:
+    def receive(self, array: Array, rank: int) -> None:
         """Receive an array from a rank, which must send the same number of bytes."""
         if array.nbytes:
-            self._handle.recv(array.data.ptr, array.nbytes, BYTE, rank, self._stream)
+            self._handle.recv(address_of(array), array.nbytes, BYTE, rank, self._stream)
 
-    def all(self, array: Any, gathered: Any) -> None:
+    def all(self, array: Array, gathered: Array) -> None:
         """Gather the arrays of all ranks in `gathered`, on every rank."""
-        self._handle.allGather(array.data.ptr, gathered.data.ptr, array.nbytes, BYTE, self._stream)
+        self._handle.allGather(address_of(array), address_of(gathered), array.nbytes, BYTE, self._stream)
         self.bytes_sent += gathered.nbytes - array.nbytes
 
-    def to_host_checked(self, array: Any) -> Any:
+    def to_host_checked(self, array: NDArray[Scalar]) -> NDArray[Scalar]:
         """Synchronize the current stream and copy an array to the host; raise if the communicator was aborted."""
-        copied = array.get()
+        copied = to_host(array)
         self._communicator.check()
         return copied
 

@@ -33,7 +33,7 @@ from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER
 from prplugin.streams.state import Equation, LastRanks, finite_ranks
-from prplugin.types.arrays import Array, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, all_to_memory, namespace, to_host, to_memory
 from prplugin.types.edges import Csc, Floats, Integers
 from prplugin.types.records import Considered, History
 
@@ -348,7 +348,7 @@ class _Part:
     ) -> Frame:
         """Return a frame of the ids at some rows of `columns`, and their ranks."""
         ids = self._ids
-        rows, ranks, rankings = (to_memory(array, ids.memory_space) for array in (rows, ranks, rankings))
+        rows, ranks, rankings = all_to_memory(ids.memory_space, rows, ranks, rankings)
         seeds = [ids.take(column, rankings) for column in self._seeds]
         return write(
             ids, self._names, [*seeds, *(ids.take(column, rows) for column in columns), ids.take(ranks, None)], first

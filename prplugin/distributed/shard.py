@@ -40,7 +40,7 @@ from prplugin.numerics import StepRounding, rounding_depth
 from prplugin.options import Duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.streams.state import LastRanks
-from prplugin.types.arrays import Array, MemorySpace, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, MemorySpace, is_host, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import ANY, Coo, Floats, Integers, index_dtype
 
 
@@ -322,7 +322,7 @@ def _factorize(
 
 
 def _extent(weights: Floats | None) -> tuple[float, float]:
-    if weights is None or namespace(weights) is np:
+    if weights is None or is_host(weights):
         return ANY
     from prplugin.gpu.factorize import extremes  # imports CuPy, which holds the weights
 

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prplugin.distributed.communicator import Communicator, all_reduce_sum, call_on_all
 from prplugin.distributed.factorize import Rows
@@ -32,7 +33,8 @@ from prplugin.graph.edges import rows_of
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.streams.changes import Change, ChangeError, apply_duplicates
 from prplugin.streams.decay import MIN_OUT_WEIGHT, ZERO_EXPONENT, ScaledWeights, roundings_of, times_of_stored
-from prplugin.types.arrays import MemorySpace, namespace, to_host
+from prplugin.types.array_module import Booleans, Scalar
+from prplugin.types.arrays import Array, MemorySpace, is_host, namespace, to_host
 from prplugin.types.edges import Coo, Csc, Floats, Integers
 
 NOTHING = np.empty(0)
@@ -138,7 +140,7 @@ class _Index(NamedTuple):
 def _joined(old: Column, added: Column, like: CommonType, order: Integers) -> Any:
     """Return ids that a rank owns and new ones, in the memory space of the former, in an order."""
     xp = namespace(old)
-    if xp is not np:  # a single column of integers
+    if not is_host(old):  # a single column of integers
         return xp.concatenate([old.astype(added.dtype), xp.asarray(added)])[xp.asarray(order)]
     return HOST.concatenate([cast_ids(old, like), added], "vertices").take(order)
 
@@ -212,7 +214,9 @@ class _Edges:
         source, destination = edges.source, edges.destination
         weights, times, decays = edges.weights, edges.times, self._references is not None
         is_any = weights is None and times is None
-        references = [self._references_at(end) if decays else np.zeros(edges.m) for end in (source, destination)]
+        references = [
+            self._references_at(end) if decays else np.zeros(edges.m, np.int64) for end in (source, destination)
+        ]
         if is_any and not directed:
             swapped = references[0] > references[1]
             source, destination = np.where(swapped, destination, source), np.where(swapped, source, destination)
@@ -234,13 +238,14 @@ class _Edges:
             raise ChangeError("missing", np.flatnonzero(~found))
         return [mine, np.where(loops, -1, back)]
 
-    def _have_edge(self, pairs: Coo) -> Any:
+    def _have_edge(self, pairs: Coo) -> Booleans:
         return self._shared(self._find(pairs.source, pairs.destination, None) >= 0, NOTHING)[0]
 
     def _find(self, source: Integers, destination: Integers, weights: Floats | None) -> Integers:
         """Return the number of a different edge of `_entries` for each edge, the first of equal weight, or -1."""
-        wanted, present = [destination, source], list(self._ends)
-        if weights is not None:
+        wanted: list[Array] = [destination, source]
+        present: list[Array] = list(self._ends)
+        if weights is not None and self._weights is not None:
             wanted.append(weights)
             present.append(self._weights)
         return match_rows(wanted, present)
@@ -253,7 +258,7 @@ class _Edges:
         mine = (found < own.size) & (np.append(own, -1)[found] == positions)
         return self._shared(mine, self._references[found[mine]])[1]
 
-    def _shared(self, has: Integers, values: Integers) -> tuple[Any, Floats]:
+    def _shared(self, has: Booleans, values: NDArray[Scalar]) -> tuple[Booleans, NDArray[Scalar]]:
         """Return which values any rank has, and these, given those of this rank."""
         found, joined = np.zeros(has.size, np.bool_), np.zeros(has.size, values.dtype)
         for mine, sent in self._communicator.all_gather((has, values)):

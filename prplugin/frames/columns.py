@@ -408,7 +408,7 @@ def in_one_type(arrays: list[Integers], widths: list[bool], labels: Sequence[str
     )
 
 
-def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
+def _fits(array: Integers, dtype: np.dtype[np.integer]) -> bool:
     if np.can_cast(array.dtype, dtype) or not array.size:
         return True
     return np.iinfo(dtype).min <= int(array.min()) and int(array.max()) <= np.iinfo(dtype).max

@@ -35,14 +35,14 @@ from prplugin.frames.kinds import ZONED, floats_refused, refuse_rows, unhashable
 from prplugin.gpu.edges import GivenWeights
 from prplugin.gpu.factorize import as_kernel_ids, by_first_appearance, extremes, factorize_ids
 from prplugin.gpu.strings import Strings, factorize_strings
-from prplugin.types.arrays import MemorySpace, copied, namespace, to_device
+from prplugin.types.arrays import MemorySpace, copied, is_host, to_device
 from prplugin.types.edges import Floats, Integers, bits_of
 
 NESTED = (cudf.ListDtype, cudf.StructDtype)
 
 DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
 
-OFFSETS: dict[Any, np.dtype[Any]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.TypeId.INT64: np.dtype(np.int64)}
+OFFSETS: dict[Any, np.dtype[np.generic]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.TypeId.INT64: np.dtype(np.int64)}
 """Offset types of string columns; int64 for 2 GiB or more."""
 
 
@@ -116,7 +116,7 @@ class DeviceIds(Ids):
         )
 
     def frame_of(self, names: list[Any], columns: list[Column]) -> cudf.DataFrame:
-        if any(namespace(column) is np for column in columns):
+        if any(is_host(column) for column in columns):
             return cudf.DataFrame(dict(zip(names, map(as_series, columns), strict=True)))
         table = plc.Table([plc.Column.from_cuda_array_interface(array) for array in columns])
         return cudf.DataFrame.from_pylibcudf(table, {"columns": list(names)})
@@ -199,7 +199,7 @@ class DeviceIds(Ids):
         return KINDS.get(dtype.kind, "string")
 
     def take(self, column: Column, rows: Integers | None) -> Column:
-        if namespace(column) is not np:
+        if not is_host(column):
             return copied(column) if rows is None else column[rows]
         return column.copy(deep=True) if rows is None else column.take(rows).reset_index(drop=True)
 
@@ -332,7 +332,7 @@ class DeviceIds(Ids):
         return column.astype(like) if all(dtype == like for dtype in others) else column
 
     def integers(self, column: Column, label: str = "") -> Integers:
-        if namespace(column) is not np:
+        if not is_host(column):
             return column
         if isinstance(column, pd.Series):
             return cupy.asarray(HOST.integers(column, label))
@@ -433,7 +433,7 @@ def as_array(column: cudf.Series) -> Any:
 
 def as_series(values: object) -> cudf.Series:
     """Return a numeric array as a column, in which NaN does not become null; return a column unchanged."""
-    if namespace(values) is np:
+    if is_host(values):
         return values
     return cudf.Series.from_pylibcudf(plc.Column.from_cuda_array_interface(values))
 
@@ -489,7 +489,7 @@ def as_string_series(strings: Strings, dtype: object) -> cudf.Series:
     return series if series.dtype == dtype else series.astype(dtype)
 
 
-def _view(memory: Any, dtype: np.dtype[Any]) -> Any:
+def _view(memory: Any, dtype: np.dtype[np.generic]) -> Any:
     """Return a view of cuDF memory as a CuPy array."""
     if not memory.size:
         return cupy.empty(0, dtype)

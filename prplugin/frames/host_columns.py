@@ -424,7 +424,7 @@ def require_one_column(given: Any, frame_type: type[Any], multi_index_type: type
         raise InvalidOptionError(f"{what} is an array of {given.ndim} dimensions: pass one with one dimension.")
 
 
-def stored_like(dtype: np.dtype[Any], like: object) -> Any:
+def stored_like(dtype: np.dtype[np.generic], like: object) -> Any:
     """Convert an integer type of NumPy to the storage of `like`: nullable or Arrow."""
     if isinstance(like, pd.ArrowDtype):
         return pd.ArrowDtype(pa.from_numpy_dtype(dtype))

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from prplugin.types.arrays import (
     Array,
     MemorySpace,
     finite_numbers,
+    is_host,
     is_sparse,
     is_table,
     memory_space_of,
@@ -61,10 +62,10 @@ class OnHost(Boundary):
     memory_space: MemorySpace  # of the graph
 
     def convert(self, given: object, what: str) -> Any:
-        return to_host(given)
+        return to_host(cast(Array, given))
 
     def values(self, array: object) -> Any:
-        return to_memory(array, self.memory_space)
+        return to_memory(cast(Array, array), self.memory_space)
 
 
 def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
@@ -73,7 +74,7 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
         if offsets is None:
             raise InvalidEdgesError("from_csr has indices, but no offsets: pass offsets, indices and perhaps weights.")
         offsets, indices, weights = (
-            given if given is None or namespace(given) is not np else np.asanyarray(given)  # lists, too
+            given if given is None or not is_host(given) else np.asanyarray(given)  # lists, too
             for given in (offsets, indices, weights)
         )
         if len({memory_space_of(array) for array in (offsets, indices, weights) if array is not None}) > 1:
@@ -223,7 +224,7 @@ def _offsets(given: Array, m: int, n: int | None, label: str, members: str) -> I
         entries = f"{n + 1:,} entries, one more than there are vertices" if n is not None else "at least one entry"
         raise InvalidEdgesError(f"{label} has {counted(given.size, 'entry', 'entries')}: it needs {entries}.")
     check_offsets(given, m, label, f"the length of {members}")
-    offsets: Integers = given.astype(np.int64 if namespace(given) is np else offset_dtype(m))
+    offsets: Integers = given.astype(np.int64 if is_host(given) else offset_dtype(m))
     return offsets
 
 

@@ -227,7 +227,7 @@ class Part(NamedTuple):
     vertices: Vertices | None = None
 
 
-def integer_part(ids: Ids, frame: Frame, columns: Columns, labels: list[str], dtype: np.dtype[Any]) -> Part:
+def integer_part(ids: Ids, frame: Frame, columns: Columns, labels: list[str], dtype: np.dtype[np.generic]) -> Part:
     """Return the edges of a frame whose ids are a single column of integers, as arrays of one type."""
     if (complete := ids.complete_rows(frame, columns)) is not None:
         with rows_of_frame(to_host(complete)):

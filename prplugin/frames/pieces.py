@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -126,7 +126,12 @@ def _whole(frames: Callable[[], Iterable[Frame]], columns: Columns) -> Iterator[
 
 
 def _cut(
-    frames: Callable[[], Iterable[Frame]], columns: Columns, labels: list[str], dtype: np.dtype[Any], *, reverse: bool
+    frames: Callable[[], Iterable[Frame]],
+    columns: Columns,
+    labels: list[str],
+    dtype: np.dtype[np.generic],
+    *,
+    reverse: bool,
 ) -> Iterator[Part]:
     """Yield up to `PART // 2` edges at a time, and, if `reverse`, their reverse edges."""
     for whole in _whole(frames, columns):

@@ -10,11 +10,11 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import Column, Frame
 from prplugin.frames.remedies import advice
-from prplugin.frames.vertices import SEED, Labels, Vertices, is_array, names_columns, plain_ids
+from prplugin.frames.vertices import SEED, Labels, Vertices, names_columns, plain_ids
 from prplugin.graph.edges import group_sizes
 from prplugin.graph.problem import Seeds
 from prplugin.options import Unknown
-from prplugin.types.arrays import to_host
+from prplugin.types.arrays import is_array, to_host
 from prplugin.types.edges import Floats, Integers
 
 

@@ -18,6 +18,7 @@ from prplugin.frames.repeated import Repeated
 from prplugin.frames.suggested import columns_present, index_levels, values_last
 from prplugin.options import Options, Unknown
 from prplugin.types.arrays import (
+    Array,
     MemorySpace,
     copied,
     expand_values,
@@ -25,6 +26,7 @@ from prplugin.types.arrays import (
     find_integers,
     finite_numbers,
     is_a,
+    is_array,
     is_table,
     namespace,
     plain_array,
@@ -55,6 +57,7 @@ def ids_in(memory_space: MemorySpace) -> Ids:
     return DEVICE
 
 
+Take: TypeAlias = Callable[[Column, Integers], Column]
 Entry: TypeAlias = tuple[Hashable, Column, int | None]
 """Name and content of a column of results, and the component of a vertex in it, or None for no vertex."""
 
@@ -91,7 +94,7 @@ class Labels:
     rows: Integers | None = None
     column: Any = None
 
-    def by_row(self, ranks: Floats, rows: Integers | None, take: Callable[[Any, Any], Any]) -> tuple[Any, Any, Labels]:
+    def by_row(self, ranks: Array, rows: Integers | None, take: Take) -> tuple[Array, Integers, Labels]:
         """Return the ranks of all seeds as a vector, the position of each, and a label for each.
 
         `rows`: Positions, of the shape of `ranks`; entries of -1 are left out. None: all vertices.
@@ -216,6 +219,7 @@ class Vertices:
         with self.active():
             rows = to_memory(rows, self.memory_space)
             if labels is not None:
+                assert rows is not None
                 _, rows, labels = labels.by_row(rows, rows, self.ids.take)
             more: list[Entry] = [
                 (name, self.ids.text(given) if isinstance(given, list) else to_memory(given, self.memory_space), None)
@@ -490,8 +494,3 @@ def format_ids(ids_at: Callable[[Integers], list[Any]], rows: Integers) -> list[
 def names_columns(given: object, frames: tuple[Any, ...]) -> bool:
     """Return whether an argument is a tuple of a frame and the names of its columns of vertices and values."""
     return isinstance(given, tuple) and len(given) == 3 and isinstance(given[0], frames)
-
-
-def is_array(given: object) -> bool:
-    """Return whether an object is an array of NumPy or CuPy."""
-    return isinstance(given, np.ndarray) or namespace(given) is not np

@@ -94,6 +94,7 @@ def _grouped(
     """Sort edges by the target's id - low, and factorize afterwards."""
     dtype = columns[0].dtype
     source, target = (distances(column, low) for column in columns)
+    outs: Floats | Integers
     if weights is not None:
         outs, rounding_depth = group.sums_by(source, weights, span, extent, absent=-1.0)
     targets, sources, weights = sorted_by(target, bits_of(span), source, weights)
@@ -117,7 +118,7 @@ def _in_blocks(columns: list[Integers], low: int, span: int) -> tuple[Grouped, I
 
 
 def _compacted(
-    low: int, span: int, ins: Integers, outs: Integers | Floats, dtype: np.dtype[Any], *, degrees: bool = False
+    low: int, span: int, ins: Integers, outs: Integers | Floats, dtype: np.dtype[np.generic], *, degrees: bool = False
 ) -> tuple[Any, Integers, Integers, Floats]:
     """Return the marks of the ids of a range that occur, these ids, and `ins` and out-weights by position.
 
@@ -136,6 +137,6 @@ def _compacted(
     return marks, ids, found, out_weight
 
 
-def _launch(name: str, ids: np.dtype[Any], grid: int, *arguments: object, weighted: bool, degrees: bool) -> None:
+def _launch(name: str, ids: np.dtype[np.generic], grid: int, *arguments: object, weighted: bool, degrees: bool) -> None:
     macros: dict[str, runtime.Macro] = {"id_t": ids, "WEIGHTED": int(weighted), "DEGREES": int(degrees)}
     runtime.run("gpu/grouped.cu", name, grid, THREADS, *arguments, **macros)

@@ -14,6 +14,7 @@ from prplugin.gpu import group, runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, padded
 from prplugin.gpu.sort import SORTING, TILE, TILED, sorted_by, state_type
 from prplugin.gpu.structs import COLUMNS
+from prplugin.types.arrays import Array
 from prplugin.types.edges import ANY, MAX_NARROW, Floats, Integers, index_dtype
 
 ONE_BLOCK = TILE  # number of ids up to which one block factorizes all of them
@@ -85,9 +86,10 @@ def extremes(columns: list[Integers], weights: Floats | None = None) -> tuple[in
     """
     found = cupy.zeros(4, np.uint64)
     dtype = columns[0].dtype if columns else np.dtype(np.int64)
-    blocks = min(_blocks([*columns, *([] if weights is None else [weights])]), 8 * runtime.multiprocessors())
-    weighed = (0, 0) if weights is None else (weights, weights.size)
-    _run_dense("extremes", dtype, blocks, _columns(columns, dtype), *weighed, found)
+    weighed: list[Array] = [] if weights is None else [weights]
+    blocks = min(_blocks([*columns, *weighed]), 8 * runtime.multiprocessors())
+    of_weights = (0, 0) if weights is None else (weights, weights.size)
+    _run_dense("extremes", dtype, blocks, _columns(columns, dtype), *of_weights, found)
     bits = found.get()
     bits[[0, 2]] ^= np.uint64(2**64 - 1)  # stored as complements
     low, high = bits[:2].tolist()
@@ -118,7 +120,7 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
     return codes, ids
 
 
-def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[Any]) -> tuple[Any, int]:
+def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[np.generic]) -> tuple[Any, int]:
     """Mark the ids of a range that occur, and count the marks before each word of 32 bits.
 
     `mark` sets the bit of each id in zeroed words; `dtype`, the type of the ids, selects the compiled module. Return
@@ -155,7 +157,7 @@ def _empty_table(capacity: int) -> Any:
 
 
 def _insert(
-    columns: list[Integers], dtype: np.dtype[Any], least: np.uint64, table: Integers
+    columns: list[Integers], dtype: np.dtype[np.generic], least: np.uint64, table: Integers
 ) -> tuple[list[Integers], int, int]:
     """Insert ids into a hash table; return the slots, the number of new ids, and whether it was too full for some."""
     capacity = table.size - 1
@@ -167,7 +169,7 @@ def _insert(
     return slots, added, failures
 
 
-def _collected(table: Integers, count: int, dtype: np.dtype[Any]) -> tuple[Integers, Integers]:
+def _collected(table: Integers, count: int, dtype: np.dtype[np.generic]) -> tuple[Integers, Integers]:
     """Return the keys of a table and their slots, in no particular order; `dtype` selects the compiled module."""
     capacity = table.size - 1
     keys, slots = cupy.empty(count, np.uint64), cupy.empty(count, index_dtype(capacity))
@@ -177,7 +179,7 @@ def _collected(table: Integers, count: int, dtype: np.dtype[Any]) -> tuple[Integ
 
 
 def _ordered(
-    table: Integers, count: int, dtype: np.dtype[Any], least: np.uint64, bits: int, *, reuse: bool
+    table: Integers, count: int, dtype: np.dtype[np.generic], least: np.uint64, bits: int, *, reuse: bool
 ) -> tuple[Integers, Integers, Integers]:
     """Return the ids in a table, ascending, their slots, and the position of the id of each slot.
 
@@ -214,7 +216,7 @@ def _blocks(columns: list[Integers]) -> int:
     return blocks_for_each(max(column.size for column in columns))
 
 
-def _columns(columns: list[Any], dtype: np.dtype[Any]) -> Any:
+def _columns(columns: list[Any], dtype: np.dtype[np.generic]) -> Any:
     """Return the kernel argument for up to three columns of this type."""
     absent = 3 - len(columns)
     a, b, c = columns + [None] * absent
@@ -227,12 +229,16 @@ def _arguments(columns: list[Integers]) -> list[Any]:
     return padded([argument for column in columns for argument in (column, column.size)], 6)
 
 
-def _run_dense(name: str, ids: np.dtype[Any], blocks: int, *arguments: object, **types: np.dtype[Any]) -> None:
+def _run_dense(
+    name: str, ids: np.dtype[np.generic], blocks: int, *arguments: object, **types: np.dtype[np.generic]
+) -> None:
     types = {"index_t": INDEX, "state_t": STATE} | types
     runtime.run("gpu/dense_ids.cu", name, blocks, THREADS, *arguments, id_t=ids, **types)
 
 
-def _run_sparse(name: str, ids: np.dtype[Any], index: np.dtype[Any], blocks: int, *arguments: object) -> None:
+def _run_sparse(
+    name: str, ids: np.dtype[np.generic], index: np.dtype[np.generic], blocks: int, *arguments: object
+) -> None:
     runtime.run("gpu/sparse_ids.cu", name, blocks, THREADS, *arguments, id_t=ids, index_t=index)
 
 
@@ -254,7 +260,7 @@ class PartwiseFactorizer:
     distinct id.
     """
 
-    def __init__(self, dtype: np.dtype[Any], low: int, high: int, m: int) -> None:
+    def __init__(self, dtype: np.dtype[np.generic], low: int, high: int, m: int) -> None:
         self._dtype, self._low, self._bits = dtype, low, (high - low).bit_length()
         self._least = np.uint64(low % 2**64)
         span = high - low + 1
@@ -293,7 +299,7 @@ class PartwiseFactorizer:
             seen = cupy.unpackbits(self._marks.view(np.uint8), bitorder="little")[:span]
             places = cupy.flatnonzero(seen)
             ids: Integers = places.astype(self._dtype)
-            ids += self._dtype.type(self._low)
+            ids += ids.dtype.type(self._low)
             if places.size < span:
                 self._positions = cupy.cumsum(seen, dtype=np.int32)
                 self._positions -= 1

@@ -30,7 +30,7 @@ FEW_BYTES = 1 << 28  # small allocations skip the memory query: a sixteenth of t
 ALIGNMENT = 256  # of arrays, in bytes, as of allocations
 MEMORY_ADVICE = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
 
-Macro: TypeAlias = str | int | np.dtype[Any]
+Macro: TypeAlias = str | int | np.dtype[np.generic]
 """Value of a macro of a kernel; a type of NumPy stands for that of CUDA C++."""
 
 ROOT = Path(__file__).parents[1]  # folder of the package; paths of kernels are relative to it

@@ -24,7 +24,7 @@ NARROW = 1 << 30  # counts below this fit in a 32-bit look-back state, beside it
 COUNTING = 512  # threads per block that counts digits; two such blocks saturate a multiprocessor's memory bandwidth
 
 
-def state_type(count: int) -> np.dtype[Any]:
+def state_type(count: int) -> np.dtype[np.generic]:
     """Return the type of look-back states over `count` items."""
     return np.dtype(np.uint32 if count < NARROW else np.uint64)
 
@@ -33,7 +33,7 @@ class Column(NamedTuple):
     """An array to sort, and how to read it."""
 
     array: Any  # 0: the positions of the items
-    dtype: np.dtype[Any]  # as read and as written
+    dtype: np.dtype[np.generic]  # as read and as written
     step: int = 1  # stride, in items of this type
     low: int = 0  # subtracted from each
 

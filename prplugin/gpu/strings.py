@@ -82,7 +82,7 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
     return [column.astype(index_dtype(n), copy=False) for column in codes], distinct
 
 
-def _of_one_width(columns: list[Strings], least: np.dtype[Any]) -> list[Strings]:
+def _of_one_width(columns: list[Strings], least: np.dtype[np.generic]) -> list[Strings]:
     dtype = np.result_type(least, *(column.offsets.dtype for column in columns))
     return [Strings(column.chars, cupy.ascontiguousarray(column.offsets, dtype)) for column in columns]
 
@@ -100,5 +100,7 @@ def _argument(column: Strings) -> Any:
     return STRINGS(types, chars=column.chars, offsets=column.offsets, rows=column.rows)
 
 
-def _kernel(name: str, column: Strings, index: np.dtype[Any] = INDEX, state: np.dtype[Any] = STATE) -> Any:
+def _kernel(
+    name: str, column: Strings, index: np.dtype[np.generic] = INDEX, state: np.dtype[np.generic] = STATE
+) -> Any:
     return runtime.kernel("gpu/strings.cu", name, offset_t=column.offsets.dtype, index_t=index, state_t=state)

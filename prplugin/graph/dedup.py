@@ -10,7 +10,7 @@ import numpy as np
 from prplugin.cpu.sorting import packs, run_starts, stable_order
 from prplugin.errors import InvalidEdgesError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.options import Duplicates
-from prplugin.types.arrays import namespace
+from prplugin.types.arrays import is_host, namespace
 from prplugin.types.edges import ANY, Coo, Integers
 
 MOST_PAIRED = 1 << 32  # number of vertices up to which a pair of positions fits in 64 bits
@@ -26,7 +26,7 @@ def drop_duplicates(edges: Coo, duplicates: Duplicates, *, directed: bool) -> Co
     if duplicates == "sum":
         return edges
     xp = namespace(edges.source)
-    if xp is not np and edges.n <= MOST_PAIRED:
+    if not is_host(edges.source) and edges.n <= MOST_PAIRED:
         from prplugin.gpu import dedup  # imports CuPy, which holds the edges
 
         marks, count = dedup.mark_repeated(edges, last=duplicates == "last", directed=directed)

@@ -18,7 +18,9 @@ from prplugin.machine import this_machine
 from prplugin.types.arrays import (
     Array,
     MemorySpace,
+    all_to_memory,
     gpu_of,
+    is_host,
     memory_space_of,
     namespace,
     synchronize,
@@ -216,19 +218,17 @@ class Edges:
         memory_space: MemorySpace = "device" if self.memory_space == "host" else "host"
         if self.given is Coo:
             edges = self.get(Coo)
-            source, destination, weights = (
-                to_memory(array, memory_space) for array in (edges.source, edges.destination, edges.weights)
+            copy = Edges(
+                Coo(*all_to_memory(memory_space, edges.source, edges.destination, edges.weights), self.n, self.extent)
             )
-            copy = Edges(Coo(source, destination, weights, self.n, self.extent))
             if self.weighted:
                 # Copied, since a sum near the maximum of float64 may overflow in another order of additions.
                 copy.set_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
         else:
             offsets, sources, weights = self.get(Csc)
             dtype = np.dtype(np.int64) if memory_space == "host" else offset_dtype(self.m)
-            offsets, sources, weights, out_weight = (
-                to_memory(array, memory_space)
-                for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
+            offsets, sources, weights, out_weight = all_to_memory(
+                memory_space, offsets.astype(dtype, copy=False), sources, weights, self.out_weight
             )
             copy = Edges.of_in_edges(
                 Compressed(offsets, sources, weights), out_weight, self.out_weight_depth, self.extent
@@ -324,7 +324,7 @@ def sum_out_weight(source: Integers, weights: Floats | None, n: int, extent: tup
     """Return the out-weight of each vertex, or its out-degree without weights, and the rounding depth of the sums."""
     if weights is None:
         return group_sizes(source, n).astype(np.float64), 0
-    if namespace(source) is not np:
+    if not is_host(source):
         from prplugin.gpu import group  # imports CuPy, which holds the edges
 
         return group.sums_by(source, weights, n, extent)
@@ -336,7 +336,7 @@ def sum_out_weight(source: Integers, weights: Floats | None, n: int, extent: tup
 
 def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:
     """Group edges by row with a stable counting sort, which keeps the order of the frame within a row."""
-    if namespace(rows) is not np:
+    if not is_host(rows):
         from prplugin.gpu import group  # imports CuPy, which holds the edges
 
         compressed = Compressed(*group.grouped(rows, columns, weights, n))
@@ -356,7 +356,7 @@ def group_sizes(groups: Integers, n: int) -> Integers:
 
     `cupy.bincount` is not used: it takes about 3 kB per group, for a histogram per multiprocessor.
     """
-    if namespace(groups) is np:
+    if is_host(groups):
         if not library.is_available():
             return np.bincount(groups, minlength=n)
         from prplugin.cpu.group import degrees
@@ -369,7 +369,7 @@ def group_sizes(groups: Integers, n: int) -> Integers:
 
 def rows_of(offsets: Integers, m: int) -> Integers:
     """Return the row of each of the m entries of a CSR or CSC, in the order of the entries."""
-    if namespace(offsets) is np:
+    if is_host(offsets):
         return sorting.rows_of(offsets)
     from prplugin.gpu import group  # imports CuPy, which holds the offsets
 
@@ -431,7 +431,7 @@ def factorize_ids(columns: list[Integers]) -> tuple[list[Integers], Integers]:
 
     Codes are of type `index_dtype(ids.size)`.
     """
-    if namespace(columns[0]) is not np:
+    if not is_host(columns[0]):
         from prplugin.gpu.factorize import factorize_ids as factorize_on_gpu  # imports CuPy, which holds the ids
 
         return factorize_on_gpu(columns)

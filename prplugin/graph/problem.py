@@ -15,7 +15,7 @@ from prplugin.cpu.sums import total
 from prplugin.errors import InvalidOptionError, counted, listed
 from prplugin.graph.edges import Edges
 from prplugin.numerics import rounding_depth
-from prplugin.types.arrays import MemorySpace, expand_values, namespace, to_host, to_memory
+from prplugin.types.arrays import MemorySpace, expand_values, is_host, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
 
@@ -137,11 +137,11 @@ class Seeds:
 
 def sums_of_runs(values: Floats, bounds: Integers) -> Floats:
     """Sum consecutive runs of non-negative values. `bounds` holds the offsets of the runs, on the host."""
-    if (xp := namespace(values)) is np:
+    if is_host(values):
         return np.array([total(values[first:last]) for first, last in pairwise(bounds.tolist())])
     from prplugin.gpu import group  # imports CuPy, which holds the values
 
-    return group.run_sums(values, xp.asarray(bounds))
+    return group.run_sums(values, namespace(values).asarray(bounds))
 
 
 def normalised(values: Floats, what: str, sum_of: Callable[[Floats], float] = total) -> Floats:

@@ -45,7 +45,7 @@ def stored(adjacency: Edges) -> tuple[Stored, Stored]:
     } | ({} if packed is None else {"packed": packed.data.size, "pieces": packed.rows.size})  # fmt: skip
 
 
-def types_of(facts: Stored) -> dict[str, tuple[tuple[np.dtype[Any], ...], int]]:
+def types_of(facts: Stored) -> dict[str, tuple[tuple[np.dtype[np.generic], ...], int]]:
     """Return the possible types and the size of each array of a graph with these facts; raise ValueError for others."""
     n, m, packed = facts["n"], facts["m"], "packed" in facts
     for name in ("n", "m", "roundings", "out_weight_depth", *(("packed", "pieces") if packed else ())):
@@ -60,7 +60,9 @@ def types_of(facts: Stored) -> dict[str, tuple[tuple[np.dtype[Any], ...], int]]:
     if not (type(low) is type(high) is float and low > 0 and high < float("inf")):
         raise ValueError(f"extent is {facts['extent']!r}")
     positions = (index_dtype(n),)
-    found: dict[str, tuple[tuple[np.dtype[Any], ...], int]] = {"out_weight": ((FLOAT, LONG, np.dtype(np.int32)), n)}
+    found: dict[str, tuple[tuple[np.dtype[np.generic], ...], int]] = {
+        "out_weight": ((FLOAT, LONG, np.dtype(np.int32)), n)
+    }
     if packed:
         if facts["weighted"] or facts["listed"] or facts["memory_space"] != "host" or n > 2**31:
             raise ValueError("a graph of packed edges has no weights, at most 2**31 vertices, and is on the host")

@@ -10,13 +10,14 @@ The types in the signatures of a method can be imported from here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, Literal, NamedTuple, Protocol
+from typing import Concatenate, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from prplugin.graph.edges import Edges
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
 from prplugin.numerics import StepRounding
+from prplugin.stopping import Norm, Verdict
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 
@@ -26,11 +27,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+Passes: TypeAlias = int | Integers
+"""Number of edge passes, or for many seeds an array with an entry per seed."""
+
+Sum = TypeVar("Sum", bound=float | Array)
+
+
 class Sums(NamedTuple):
     """Norms of y - x, measured by a step from x to y: numbers, or for many seeds arrays with one entry per seed."""
 
-    change: Any  # ||y - x||, in L1
-    largest: Any  # max |y_i - x_i|
+    change: Norm  # ||y - x||, in L1
+    largest: Norm  # max |y_i - x_i|
     earlier: Sequence[float] = ()  # the changes of steps before, made by the same call of `Step.advance`
 
 
@@ -53,13 +60,13 @@ class Step(Protocol):
         """Store contributions as "float64" (default) or "float32" from the next `start` on, and update `rounding`."""
         return
 
-    def start(self, ranks: Any) -> None:
+    def start(self, ranks: Floats | float) -> None:
         """Set the ranks to x_0: an array in host or device memory, which is not altered, or one number for all."""
 
     def __call__(self, moves: Array | None = None) -> Sums:
         """Replace the ranks x by y = G x; write y - x to `moves`, float32 of the shape of the ranks, if given."""
 
-    def advance(self, goal: float, budget: int) -> tuple[Any, Sums | None]:
+    def advance(self, goal: float, budget: int) -> tuple[Passes, Sums | None]:
         """Approach the solution quickly, in any precision and order of updates, without an error bound.
 
         End at an L1 change of `goal` per step, or after `budget` edge passes. Return the number of edge passes (0: not
@@ -75,7 +82,7 @@ class Step(Protocol):
         """
         return 0, None
 
-    def follow(self, met: Callable[[Sums], Any], budget: int, least_move: float) -> tuple[int, bool] | None:
+    def follow(self, met: Callable[[Sums], Verdict], budget: int, least_move: float) -> tuple[int, bool] | None:
         """Iterate by another, inexact form of the step until a rule about its own changes is met; None: it has none.
 
         `met` tells whether the measurements of a pass meet the rule, and moves up to `least_move` may be left out.
@@ -86,7 +93,7 @@ class Step(Protocol):
     def ranks(self) -> Floats:
         """Return the current ranks, in the order of the result; the next step may overwrite them."""
 
-    def history(self, rows: int) -> Any:
+    def history(self, rows: int) -> Array | None:
         """Return a buffer for `rows` moves, in float32 and each of the shape of the ranks; None if it does not fit."""
         return None
 
@@ -109,7 +116,7 @@ class Step(Protocol):
         """Stop updating the ranks of each seed for which `live`, one boolean per seed, is False."""
         return
 
-    def add(self, value: object) -> Any:
+    def add(self, value: Sum) -> Sum:
         """Return the sum of a number or an array over all processes, with the same bits in each."""
         return value
 
@@ -125,7 +132,7 @@ class SeedsStep(Step, Protocol):
     def seed(self, seeds: Seeds) -> None:
         """Set at most `width` personalizations for the next `start`."""
 
-    def start(self, ranks: Any) -> None:
+    def start(self, ranks: Floats | float | None) -> None:
         """Set the ranks of all seeds to the same vector, or to a matrix; None: each seed's personalization."""
 
     def transposed(self) -> Floats:

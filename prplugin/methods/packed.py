@@ -19,6 +19,7 @@ from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, row_begins, too_many
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
+from prplugin.types.array_module import Booleans
 from prplugin.types.arrays import Array, namespace, to_device, to_host, to_memory
 from prplugin.types.edges import Csc, Floats, Integers, PackedParts, PackedRows, Part, bits_of
 
@@ -235,7 +236,7 @@ class Packer:
         self.m += m
         self._hold(data, (data.data.ptr + begins[:-1], np.diff(begins), firsts, rows), continued, bits_of(self.n), 0)
 
-    def _hold(self, data: Integers, columns: tuple[Integers, ...], continued: Integers, bits: int, base: int) -> None:
+    def _hold(self, data: Integers, columns: tuple[Integers, ...], continued: Booleans, bits: int, base: int) -> None:
         """Keep packed edges as a part, given the first columns of the table of their pieces."""
         first = self._parts[-1].first + self._parts[-1].pieces if self._parts else 0
         start, pieces = 0 if self._disjoint else first, continued.size

@@ -15,7 +15,7 @@ from prplugin.methods.base import Array, Edges, Machine, Memory, Problem, Size, 
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
 from prplugin.types.arrays import synchronize
-from prplugin.types.edges import Blocks, Coo
+from prplugin.types.edges import Blocks, Coo, Floats, Integers
 
 name = "propagation-blocking"
 runs_on = "gpu"
@@ -95,7 +95,8 @@ class BlockedPlan:
         ]
         self._values: Any = None
         self._arguments: Any = None
-        weights, sources = None, np.empty(0, np.int32)
+        weights: Floats | None = None
+        sources: Integers = np.empty(0, np.int32)
         if (layout := adjacency.held(Blocks)) is None or given != [None, None]:
             edges = adjacency.get(Coo)
             sources, weights = edges.source, edges.weights

@@ -24,6 +24,7 @@ from prplugin.gpu import cupy, runtime
 from prplugin.methods.base import Array, Edges, Floats, Integers, Problem, Step, Sums
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._schedule import Segment
+from prplugin.stopping import Verdict
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Csc
 
@@ -114,8 +115,9 @@ class PaperStep(gpu_pull.DeviceStep):
 
         def met(sums: Sums) -> bool:
             nonlocal before
-            ended = sums.change <= goal or sums.change >= (1 + alpha) / 2 * before
-            before = sums.change
+            change = float(sums.change)
+            ended = change <= goal or change >= (1 + alpha) / 2 * before
+            before = change
             return ended
 
         # s * x: see the module's docstring.
@@ -123,7 +125,9 @@ class PaperStep(gpu_pull.DeviceStep):
         passes, self._ended = self.follow(met, budget - 1, max(goal, 0.0) / self._n, scale)
         return passes, None
 
-    def follow(self, met: Callable[[Sums], Any], budget: int, least_move: float, scale: float = 1) -> tuple[int, bool]:
+    def follow(
+        self, met: Callable[[Sums], Verdict], budget: int, least_move: float, scale: float = 1
+    ) -> tuple[int, bool]:
         self.form.load(self._ranks * scale, self._n)
         self.form.epsilon = least_move
         passes, ended = 0, False

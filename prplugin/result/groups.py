@@ -95,7 +95,7 @@ def rows_of_groups(
     ranks: Array, offsets: Integers, among: Integers | None, top: int | None
 ) -> tuple[Integers | None, Integers]:
     """Return the positions to return, group by group, and their number in each group; None for all."""
-    xp: Any = namespace(ranks)
+    xp = namespace(ranks)
     if among is None and top is None:
         return None, np.diff(offsets)
     rows = xp.arange(ranks.size) if among is None else to_memory(among, memory_space_of(ranks))

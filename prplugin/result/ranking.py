@@ -89,7 +89,7 @@ class Ranking(Lookups, Displayed):
     error_bound: float
     method: str
     seconds: float
-    _write: Callable[[NDArray[np.floating[Any]], Integers | None], Any]
+    _write: Callable[[NDArray[np.floating], Integers | None], Any]
     _top: int | None = None
     _order: Order | None = None
     _history: Any = None  # a History; None for the ranking of a one-shot graph, of which only the frame is returned
@@ -98,9 +98,9 @@ class Ranking(Lookups, Displayed):
     _contributions: Callable[..., Any] | None = None  # holds the graph; None without it
 
     @cached_property
-    def ranks(self) -> NDArray[np.floating[Any]]:
+    def ranks(self) -> NDArray[np.floating]:
         """Ranks of all vertices, in the order of the result."""
-        ranks: NDArray[np.floating[Any]] = self._given.dense() if hasattr(self._given, "dense") else self._given
+        ranks: NDArray[np.floating] = self._given.dense() if hasattr(self._given, "dense") else self._given
         return ranks
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -124,7 +124,7 @@ class Ranking(Lookups, Displayed):
         return frame
 
     @property
-    def _shown(self) -> tuple[Integers, NDArray[np.floating[Any]]] | None:
+    def _shown(self) -> tuple[Integers, NDArray[np.floating]] | None:
         """Positions and ranks in the frame, if pushes have ranked few vertices; None: see `_rows`."""
         return getattr(self._given, "shown", None)
 
@@ -382,7 +382,7 @@ class Rankings(Ranking):
     """
 
     each_converged: NDArray[np.bool_] = field(kw_only=True)
-    each_iterations: NDArray[np.int64] = field(kw_only=True)
+    each_iterations: Integers = field(kw_only=True)
     each_error_bound: NDArray[np.float64] = field(kw_only=True)
     rows: Integers | None = field(kw_only=True, default=None)
     _seeds: Callable[[int], list[Any]] = field(kw_only=True)
@@ -430,7 +430,7 @@ class Rankings(Ranking):
 
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
         """Return the names and the mean ranks of the vertices that are highest on average over the seeds."""
-        xp: Any = namespace(self.ranks)
+        xp = namespace(self.ranks)
         with _allocating(self.ranks):
             if self.rows is None:
                 known, sums = None, self.ranks.sum(axis=0)
@@ -443,7 +443,7 @@ class Rankings(Ranking):
             return list(zip(self._names(found if known is None else known[found]), means.tolist(), strict=True))
 
     def _display(self) -> Display:
-        xp: Any = namespace(self.ranks)
+        xp = namespace(self.ranks)
         with _allocating(self.ranks):
             found: Any
             ranks, found = select_ranks(self.ranks[:SHOWN], None, SHOWN_OF_A_SEED)

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from prplugin.types.arrays import MOST_IN_A_BLOCK, highest, namespace
+from prplugin.types.array_module import Ranks
+from prplugin.types.arrays import MOST_IN_A_BLOCK, highest, is_host, namespace
 from prplugin.types.edges import Integers
 
 ROW_BY_ROW_FROM = 1 << 12
 """Number of vertices from which the rows of a matrix on the host are searched individually, in the cache."""
 
 
-def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
+def highest_of_each(ranks: Ranks, k: int) -> Integers:
     """Return the positions of the k highest of each row of a matrix, as `highest` does of a vector."""
-    xp: Any = namespace(ranks)
+    xp = namespace(ranks)
     count, n = ranks.shape
-    found: Integers
     if k >= n:
-        found = xp.argsort(-ranks, axis=1, kind="stable")
-        return found
-    if xp is np and n >= ROW_BY_ROW_FROM:
+        return xp.argsort(-ranks, axis=1, kind="stable")
+    if is_host(ranks) and n >= ROW_BY_ROW_FROM:
         return np.stack([highest(row, k) for row in ranks])
     # The k-th highest of the maxima of blocks is at most the k-th highest of all, and few entries reach it. The entries
     # of a block are far apart, since neighbours often have similar ranks.
@@ -32,20 +28,20 @@ def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
     rows, columns = xp.nonzero((ranks >= threshold[:, None]) & (ranks > 0))
     order = xp.lexsort(xp.stack([columns, -ranks[rows, columns], rows]))
     begins = xp.searchsorted(rows, xp.arange(count + 1))
-    found = xp.append(columns[order], xp.zeros(k, columns.dtype))[begins[:-1, None] + xp.arange(k)]
+    found: Integers = xp.append(columns[order], xp.zeros(k, columns.dtype))[begins[:-1, None] + xp.arange(k)]
     for row in xp.flatnonzero(begins[1:] - begins[:-1] < k).tolist():
         found[row] = highest(ranks[row], k)
     return found
 
 
 def select_ranks(
-    ranks: Any, selected: Integers | None, top: int | None, excluded: tuple[Integers, Integers] | None = None
-) -> tuple[Any, Integers | None]:
+    ranks: Ranks, selected: Integers | None, top: int | None, excluded: tuple[Integers, Integers] | None = None
+) -> tuple[Ranks, Integers | None]:
     """Return the ranks of the selected vertices, or the `top` highest of them, and their positions, None for all.
 
     `excluded`: Row and position of ranks that are left out. Their position becomes -1, and their rank 0.
     """
-    xp: Any = namespace(ranks)
+    xp = namespace(ranks)
     rows = None
     if excluded is not None:
         rows = xp.tile(xp.arange(ranks.shape[1]), (len(ranks), 1))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from prplugin.methods.base import Method, SeedsStep
 from prplugin.options import Options
 from prplugin.solver.acceleration.direct import DIRECT_AFTER, DirectSolver, SlowConvergence, is_small
 from prplugin.solver.solve import WatchOf, solve
-from prplugin.types.edges import Floats
+from prplugin.types.array_module import Booleans
+from prplugin.types.edges import Floats, Integers
 
 AT_A_TIME = 32
 """Seeds per `Batch` if they are ranked individually."""
@@ -40,8 +41,8 @@ class Batch(NamedTuple):
     """
 
     ranks: Floats
-    converged: Any
-    iterations: Any
+    converged: Booleans
+    iterations: Integers
     error_bounds: Floats
 
 
@@ -69,7 +70,8 @@ def batches(
         step.seed(part)
         outcome = solve(step, options, n, begin, watch, most=most)
         own = slice(part.count)
-        batch = Batch(step.transposed(), outcome.converged[own], outcome.iterations[own], outcome.error_bound[own])
+        results = outcome.converged, outcome.iterations, outcome.error_bound
+        batch = Batch(step.transposed(), *(np.asarray(of_seeds)[own] for of_seeds in results))
         unfinished = ~batch.converged & (options.max_iter is None or batch.iterations < options.max_iter)
         for place in np.flatnonzero(unfinished).tolist():
             posed = problem._replace(personalization=part.vector(place, n))

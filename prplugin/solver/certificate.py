@@ -37,12 +37,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from prplugin.numerics import StepRounding, rounding_depth
-from prplugin.types.arrays import Array
+from prplugin.stopping import Norm
+from prplugin.types.edges import Floats
 
 U = 2.0**-53
 """Unit roundoff of float64."""
@@ -52,6 +53,9 @@ ROUND_UP = 1 + 2.0**-48
 
 U32 = 2.0**-24
 """Unit roundoff of float32."""
+
+
+Number = TypeVar("Number", float, Floats, Norm)
 
 
 class Certificate:
@@ -84,11 +88,11 @@ class Certificate:
         """Return the same certificate for steps with other rounding depths."""
         return Certificate(self.alpha, self.n, rounding, *self._result)
 
-    def of_step(self, change: float | Array) -> Any:
+    def of_step(self, change: Number) -> Number:
         """Bound ||y - x*|| after a step from x to y by (2); `change` is the computed ||y - x||, or an array of them."""
         return self._bound(self.alpha * change)
 
-    def of_start(self, change: float | Array) -> Any:
+    def of_start(self, change: Number) -> Number:
         """Bound ||x - x*|| before a step from x to y by (3); `change` is the computed ||y - x||."""
         return self._bound(change)
 
@@ -104,7 +108,7 @@ class Certificate:
             return -1.0
         return room / (self.alpha * self._norm) if self.alpha > 0 else math.inf
 
-    def _bound(self, residual: float | Array) -> Any:
+    def _bound(self, residual: Number) -> Number:
         proved = (residual * self._norm + self.noise) / (1 - self.alpha)
         # The L1 distance of two non-negative vectors is at most the sum of their norms, here 1 and `_mass`.
         least = min if isinstance(proved, float) else np.minimum  # `min` takes a tenth of the time

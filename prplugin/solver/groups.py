@@ -40,7 +40,8 @@ from prplugin.numerics import StepRounding, compensated_depth
 from prplugin.options import Options
 from prplugin.solver.certificate import ROUND_UP, U32, U, depth_of_rank, gamma
 from prplugin.solver.loop import Outcome
-from prplugin.types.arrays import Array, namespace, to_host
+from prplugin.types.array_module import Ranks
+from prplugin.types.arrays import is_host, namespace, to_host
 from prplugin.types.edges import Coo, Csc, Floats, Integers
 
 
@@ -122,7 +123,7 @@ class GroupProof:
     def begin(self, step: Step) -> Options:
         """Return the options of a ranking of all groups; raise if rounding makes the tolerance too small to prove."""
         options, xp = self._options, namespace(step.ranks())
-        if xp is np:
+        if is_host(step.ranks()):
             summed = GroupSums(np.repeat(np.arange(self.sums.size), np.diff(self._offsets)), self.sums.size)
             self._depth, self._sum = summed.depth, summed
         else:
@@ -150,14 +151,14 @@ class GroupProof:
         while (worst := float(self.bounds.max())) > tol and outcome.iterations < most:
             goal = min(goal, float(outcome.error_bound), tol) * tol / worst / 2
             if goal > provable and outcome.iterations + 1 < most:
-                found = again(self._of_all(goal), outcome.iterations)
+                found = again(self._of_all(goal), int(outcome.iterations))
                 outcome.iterations, outcome.error_bound = outcome.iterations + found.iterations, found.error_bound
             self._measure(step)
             outcome.iterations += 1
         outcome.error_bound, outcome.converged = worst, worst <= tol
         self.iterations[:] = outcome.iterations
 
-    def ranks_of_each(self, ranks: Array) -> Any:
+    def ranks_of_each(self, ranks: Floats) -> Ranks:
         """Return the ranks divided by the sum of their group, in the requested scale and type."""
         xp, sizes = namespace(ranks), np.diff(self._offsets)
         ranks = ranks / xp.asarray(np.repeat(self.sums, sizes))

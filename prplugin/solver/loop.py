@@ -27,14 +27,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from prplugin.methods.base import Step, Sums
+from prplugin.methods.base import Passes, Step, Sums
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.top_k import OrderProof
-from prplugin.stopping import Rule
+from prplugin.stopping import Norm, Rule, Verdict
+from prplugin.types.array_module import Booleans
+from prplugin.types.arrays import Array
 from prplugin.types.records import Order
 
 BoundWatch: TypeAlias = Callable[[int, float, Sequence[float]], object]
@@ -47,17 +49,17 @@ class Now(NamedTuple):
     passes: int  # over the edges, so far
     last: int  # number of passes after which the phase ends
     goal: float  # L1 change at which the phase is expected to end; negative if unknown
-    live: Any  # whether the iteration continues
-    change: Any  # L1 change of the last step; infinite before the first
-    before: Any  # that of the step before, or infinite if another iterate was proposed in between
+    live: Verdict  # whether the iteration continues
+    change: Norm  # L1 change of the last step; infinite before the first
+    before: Norm  # that of the step before, or infinite if another iterate was proposed in between
 
 
 class Proposal(NamedTuple):
     """The step holds another iterate than the last one."""
 
-    passes: Any = 0  # over the edges that this took; many seeds: one number, or one per seed
+    passes: Passes = 0  # over the edges that this took; many seeds: one number, or one per seed
     sums: Sums | None = None  # measurements of the last of them, if that was a plain step
-    moved: Any = True  # for many seeds: which seeds have another iterate
+    moved: Verdict = True  # for many seeds: which seeds have another iterate
 
 
 class Strategy(Protocol):
@@ -69,7 +71,7 @@ class Strategy(Protocol):
         Called before every step.
         """
 
-    def moves(self, step: Step) -> Any:
+    def moves(self, step: Step) -> Array | None:
         """Return the array that receives y - x of the next step, which the strategy needs, or None."""
         return None
 
@@ -92,10 +94,10 @@ class Outcome:
     `notes`: Lines of the method for `Ranking.explain`.
     """
 
-    live: Any
-    converged: Any
-    iterations: Any
-    error_bound: Any
+    live: Verdict
+    converged: Verdict
+    iterations: Passes
+    error_bound: Norm
     passes: int = 0
     order: Order | None = None
     notes: tuple[str, ...] = ()
@@ -127,9 +129,9 @@ class Phase(NamedTuple):
         """
         return self.rule.proves or not self.narrow or self.goal >= 2 * self.proof.noise / (1 - self.proof.alpha)
 
-    def stagnates(self, sums: Sums, before: Any) -> Any:
+    def stagnates(self, sums: Sums, before: Norm) -> Verdict:
         """Return whether the changes of plain steps do not shrink; for a call of many steps, its least change."""
-        least = min(sums.change, *sums.earlier) if sums.earlier else sums.change
+        least = min(float(sums.change), *sums.earlier) if sums.earlier else sums.change
         return least >= (1 + self.proof.alpha) / 2 * before
 
     def proposal(self, step: Step, now: Now) -> Proposal | None:
@@ -142,7 +144,7 @@ class Phase(NamedTuple):
                 return found
         return None
 
-    def step(self, step: Step, proposed: Proposal | None) -> tuple[Any, Sums]:
+    def step(self, step: Step, proposed: Proposal | None) -> tuple[Passes, Sums]:
         """Return the passes of the proposal and of the exact step after it, and the measurements of that step."""
         if proposed is not None and proposed.sums is not None:
             return proposed.passes, proposed.sums
@@ -159,37 +161,38 @@ def iterate(step: Step, phase: Phase, state: Outcome, watch: BoundWatch, order: 
         proposed = phase.proposal(step, Now(state.passes, phase.last, goal, True, change, before))
         before = change if proposed is None or proposed.sums is not None else math.inf
         passes, sums = phase.step(step, proposed)
-        change = sums.change
-        state.passes = state.iterations = state.passes + passes
-        state.error_bound = proof.of_step(change)
-        watch(state.passes, state.error_bound, proof.of_step(np.array(sums.earlier)).tolist() if sums.earlier else ())
-        ended = rule.met(sums, state.error_bound, proof.n)
-        if order is not None and order.prove(step, proof, state.error_bound):
+        change = float(sums.change)
+        state.passes = state.iterations = state.passes + int(passes)
+        state.error_bound = bound = proof.of_step(change)
+        watch(state.passes, bound, proof.of_step(np.array(sums.earlier)).tolist() if sums.earlier else ())
+        ended = bool(rule.met(sums, bound, proof.n))
+        if order is not None and order.prove(step, proof, bound):
             ended = True
         state.converged = ended and phase.may_converge
         if phase.narrow:
-            ended = ended or change <= phase.goal or phase.stagnates(sums, before)
+            ended = ended or change <= phase.goal or bool(phase.stagnates(sums, before))
         state.live = not (ended and rule.ends)
 
 
 def iterate_batch(step: Step, phase: Phase, state: Outcome, watch: BoundWatch) -> None:
     """Iterate many seeds, each until the stopping rule is met or it stagnates, or the passes of the phase are spent."""
     rule, proof = phase.rule, phase.proof
-    change: Any = math.inf
-    before: Any = math.inf
-    while state.live.any() and state.passes < phase.last:
-        step.set_live(state.live)
-        proposed = phase.proposal(step, Now(state.passes, phase.last, phase.goal, state.live, change, before))
+    change: Norm = math.inf
+    before: Norm = math.inf
+    live: Booleans = np.asarray(state.live)
+    while live.any() and state.passes < phase.last:
+        step.set_live(live)
+        proposed = phase.proposal(step, Now(state.passes, phase.last, phase.goal, live, change, before))
         before = change if proposed is None else np.where(proposed.moved, math.inf, change)
         passes, sums = phase.step(step, proposed)
         change = sums.change
         state.passes += int(np.max(passes))
-        state.iterations = state.iterations + passes * state.live
-        state.error_bound = np.where(state.live, proof.of_step(change), state.error_bound)
-        watch(state.passes, float(state.error_bound.max()), ())
-        ended = rule.met(sums, state.error_bound, proof.n)
+        state.iterations = state.iterations + passes * live
+        state.error_bound = np.where(live, proof.of_step(change), state.error_bound)
+        watch(state.passes, float(np.max(state.error_bound)), ())
+        ended: Booleans = np.asarray(rule.met(sums, state.error_bound, proof.n))
         if phase.may_converge:
-            state.converged = state.converged | state.live & ended
+            state.converged = state.converged | live & ended
         ended = ended | phase.stagnates(sums, before) | (phase.narrow & (change <= phase.goal))
         if rule.ends:
-            state.live = state.live & ~ended
+            state.live = live = live & ~ended

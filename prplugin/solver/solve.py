@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -86,7 +86,7 @@ def solve_by(
     if groups is None:
         outcome = run(options, start=begin)
     else:
-        step.start(begin)
+        step.start(cast("Floats | float", start))
         provable = certificate_of(options.alpha, adjacency.n, step.rounding, "float64", 1).provable
         outcome = run(groups.begin(step), start=begin)
 
@@ -94,7 +94,7 @@ def solve_by(
             return run(how, start=step.ranks().copy(), made=made, watch=partial(watch.iterations, made=made))
 
         groups.settle(step, outcome, provable, again)
-        watch.iterations(options, 0)(outcome.iterations, float(outcome.error_bound), ())
+        watch.iterations(options, 0)(int(outcome.iterations), float(outcome.error_bound), ())
     outcome.notes = step.notes
     return step.ranks(), outcome
 
@@ -141,13 +141,13 @@ def solve(
     if options.tol > closer > certificate.provable:
         options = replace(options, tol=closer)
     rule = options.rule
-    counted = 0 if rule.proves and options.max_iter is None else made
-    budget = allowed = rule.budget(certificate, options.max_iter, options.dtype) - counted
+    counts = not rule.proves or options.max_iter is not None
+    budget = allowed = rule.budget(certificate, options.max_iter, options.dtype) - counts * made
     if step.seeds is None:
         state = Outcome(True, False, 0, math.inf)
     else:
         every = np.ones(step.seeds, np.bool_)
-        state = Outcome(every, ~every, 0 * every, math.inf * every)
+        state = Outcome(every, ~every, 0 * every, np.full(step.seeds, math.inf))
         # Seeds that stagnate are ranked individually, rather than by plain steps of the whole batch.
         budget = min(budget, certificate.steps(rule.tol)) if rule.proves else budget
     reactions = [slow()] if slow is not None and made + budget > WARN_PASSES else []
@@ -170,11 +170,11 @@ def solve(
     narrow = budget > 1 and step.float32_is_faster and rule.allows_float32(options.dtype)
     if narrow:
         step.set_contribution_dtype("float32")
-    step.start(start)
+    step.start(cast("Floats | float", start))  # None is for the steps of seeds alone
     if budget == 0:
         state.error_bound = certificate.of_start(step().change)
         state.converged = rule.met_by_start(state.error_bound)
-        step.start(start)
+        step.start(cast("Floats | float", start))
     elif not rule.proves:
         _follow(step, state, rule, certificate, budget, on_bound)
     if narrow:
@@ -186,7 +186,7 @@ def solve(
         last = budget if options.max_iter is not None else state.passes + budget
         run(certificate, rule.goal(certificate), last, narrow=False)
     if order is not None:
-        state.order = order.final_order(step.ranks(), certificate, state.error_bound)
+        state.order = order.final_order(step.ranks(), certificate, float(state.error_bound))
     return state
 
 
@@ -201,9 +201,10 @@ def _follow(
     if (found := step.follow(lambda sums: rule.ends and met(sums), budget, rule.least_move)) is None:
         return
     state.live, (state.passes, state.converged), ranks = False, found, step.ranks().copy()
-    state.iterations, state.error_bound = state.passes, certificate.of_start(step().change)
+    bound = certificate.of_start(float(step().change))
+    state.iterations, state.error_bound = state.passes, bound
     step.start(ranks)
-    on_bound(state.passes, state.error_bound, ())
+    on_bound(state.passes, bound, ())
 
 
 def _continue_in_float64(step: Step, state: Outcome) -> None:
@@ -215,6 +216,6 @@ def _continue_in_float64(step: Step, state: Outcome) -> None:
     else:
         xp, sums = namespace(ranks), totals(ranks)
         ranks /= xp.where(xp.asarray(state.converged) | (sums == 0), 1.0, sums)
-        state.live = ~state.converged
+        state.live = ~np.asarray(state.converged)
     step.set_contribution_dtype("float64")
     step.start(ranks)

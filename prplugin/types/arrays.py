@@ -4,51 +4,74 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from traceback import clear_frames
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prplugin.errors import InvalidOptionError, OutOfMemoryError, PageRankError, counted, full_name
+from prplugin.types import array_module
+from prplugin.types.array_module import ArrayModule, Floats, Integers, Scalar
 
 MemorySpace: TypeAlias = Literal["host", "device"]
 """Memory of the host, or of the current GPU."""
 
 SPACE = {"device": "the GPU's memory", "host": "this machine's memory"}  # names of the memory spaces in messages
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = array_module.Array
 """Array of any type, of NumPy or CuPy."""
+
+NUMPY = cast(ArrayModule, np)
+
+MaybeArray = TypeVar("MaybeArray", bound=Array | float | None)
+Arrays = TypeVarTuple("Arrays")
+
+
+def is_host(array: object) -> bool:
+    """Return whether an object is not an array of CuPy."""
+    cupy = sys.modules.get("cupy")
+    return cupy is None or not isinstance(array, cupy.ndarray)
+
+
+def is_array(given: object) -> TypeGuard[Array]:
+    """Return whether an object is an array of NumPy or CuPy."""
+    return isinstance(given, np.ndarray) or not is_host(given)
 
 
 def memory_space_of(array: Array) -> MemorySpace:
     """Return the memory space of an array."""
-    return "host" if namespace(array) is np else "device"
+    return "host" if is_host(array) else "device"
 
 
-def namespace(array: object) -> Any:
+def namespace(array: object) -> ArrayModule:
     """Return the module of an array's functions: NumPy or CuPy."""
-    cupy = sys.modules.get("cupy")
-    return cupy if cupy is not None and isinstance(array, cupy.ndarray) else np
+    return NUMPY if is_host(array) else cast(ArrayModule, sys.modules["cupy"])
 
 
-def to_host(array: Any) -> Any:
+def to_host(array: MaybeArray) -> MaybeArray:
     """Return an array in host memory, copied only if it is in device memory; None for None."""
-    return array if array is None or namespace(array) is np else array.get()
+    return array if array is None or is_host(array) else cast(Any, array).get()
 
 
-def to_device(array: Array) -> Any:
+def to_device(array: MaybeArray) -> MaybeArray:
     """Return an array in the current GPU's memory, copied only if it is in host memory; None for None."""
-    if array is None or namespace(array) is not np:
+    if not isinstance(array, np.ndarray):
         return array
     import cupy  # lazy import; only GPU methods call this, and their availability was checked by `unavailable_reason`
 
-    return cupy.asarray(array)
+    return cast(MaybeArray, cupy.asarray(array))
 
 
-def to_memory(array: Any, memory_space: MemorySpace) -> Any:
+def to_memory(array: MaybeArray, memory_space: MemorySpace) -> MaybeArray:
     """Return an array in "host" or "device" memory, copied only if it is in the other; None for None."""
     return to_host(array) if memory_space == "host" else to_device(array)
+
+
+def all_to_memory(memory_space: MemorySpace, *arrays: *Arrays) -> tuple[*Arrays]:
+    """Return arrays, or None for None, in "host" or "device" memory."""
+    return cast("tuple[*Arrays]", tuple(to_memory(cast(Array, array), memory_space) for array in arrays))
 
 
 def plain_array(given: object, what: str, error: type[PageRankError] = InvalidOptionError) -> Any:
@@ -70,7 +93,7 @@ def plain_array(given: object, what: str, error: type[PageRankError] = InvalidOp
     return given
 
 
-def find_integers(ids: Array, wanted: Array) -> Any:
+def find_integers(ids: Integers, wanted: Integers) -> Integers:
     """Return the position of each wanted integer in non-empty, ascending ids of the same memory space, or -1."""
     xp = namespace(ids)
     cast = wanted.astype(ids.dtype, copy=False)  # integers outside the range of the type of the ids are absent
@@ -79,7 +102,7 @@ def find_integers(ids: Array, wanted: Array) -> Any:
     return xp.where(in_range & (ids[found] == cast), found, -1)
 
 
-def expand_values(values: Array, n: int, positions: Array | None, fill: float) -> Any:
+def expand_values(values: NDArray[Scalar], n: int, positions: Integers | None, fill: float) -> NDArray[Scalar]:
     """Return an array for n vertices, with `values` for the old vertices and `fill` for new vertices.
 
     `positions` has the new position of each old vertex; None means that the old vertices come first, in their order.
@@ -89,24 +112,29 @@ def expand_values(values: Array, n: int, positions: Array | None, fill: float) -
     return expanded
 
 
-def copied(array: Array) -> Any:
+def copied(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """Copy a one-dimensional array, which may be a slice, to memory of its own.
 
     On the GPU this is a memory copy, since the kernel that CuPy uses for copies has to be compiled first.
     """
-    if namespace(array) is np:
+    if is_host(array):
         return array.copy()
     import cupy  # loaded already: the array is CuPy's
 
-    copy = cupy.empty(array.shape, array.dtype)
+    copy: Any = cupy.empty(array.shape, array.dtype)
     if copy.nbytes:
         copy.data.copy_from_device_async(array.data, array.nbytes)
-    return copy
+    return cast(NDArray[Scalar], copy)
 
 
-def gpu_of(array: Array) -> Any:
+def address_of(array: Array) -> int:
+    """Return the address of an array of CuPy in the GPU's memory."""
+    return int(cast(Any, array).data.ptr)
+
+
+def gpu_of(array: Array) -> AbstractContextManager[object] | None:
     """Return the GPU of an array, a context manager that makes it the current device; None on the host."""
-    return None if namespace(array) is np else array.device
+    return None if is_host(array) else cast(Any, array).device
 
 
 def synchronize(memory_space: MemorySpace) -> None:
@@ -135,7 +163,7 @@ class explain_oom:  # noqa: N801 - used as a function would be: `with explain_oo
             raise OutOfMemoryError(f"{where} ran out: {cause}. {self._plan()}") from error
 
 
-def finite_numbers(given: Any) -> Any:
+def finite_numbers(given: Array) -> Floats | None:
     """Return a copy of an array as float64, in its memory space; None unless all are finite and non-negative."""
     if given.dtype.kind not in "biuf" or given.dtype.itemsize > 8:
         return None
@@ -159,7 +187,7 @@ def far_times(column: object) -> list[Any]:
 MOST_IN_A_BLOCK = 64  # maximum size of the blocks whose maxima give a lower bound of the k-th highest rank
 
 
-def highest(ranks: NDArray[np.floating[Any]], k: int) -> NDArray[Any]:
+def highest(ranks: NDArray[np.floating], k: int) -> Integers:
     """Return the positions of the k highest ranks in descending order; equal ranks in order of position."""
     xp = namespace(ranks)
     block = min(MOST_IN_A_BLOCK, ranks.size // (4 * k))
@@ -170,14 +198,13 @@ def highest(ranks: NDArray[np.floating[Any]], k: int) -> NDArray[Any]:
         width = ranks.size // block
         maxima = ranks[: block * width].reshape(block, width).max(axis=0)
         least = xp.sort(maxima)[-k]
-        if xp is np:  # only in few blocks
+        if is_host(ranks):  # only in few blocks
             blocks = (np.arange(block)[:, None] * width + np.flatnonzero(maxima >= least)).ravel()
             rows = np.append(blocks, np.arange(block * width, ranks.size))
             rows = rows[ranks[rows] >= least]
         else:
             rows = xp.flatnonzero(ranks >= least)
-    descending: NDArray[Any] = rows[xp.argsort(-ranks[rows], kind="stable")[:k]]
-    return descending
+    return rows[xp.argsort(-ranks[rows], kind="stable")[:k]]
 
 
 # --- objects of libraries that may not be loaded ------------------------------------------------------------------

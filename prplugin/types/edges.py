@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prplugin.types.arrays import Array, MemorySpace, namespace, to_host
+from prplugin.types import array_module
+from prplugin.types.arrays import Array, MemorySpace, is_host, to_host
 
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[Any]
+Floats: TypeAlias = array_module.Floats
+Integers: TypeAlias = array_module.Integers
 """Arrays of an integer type: `index_dtype(n)` for positions; int64, on the GPU `offset_dtype(m)`, for offsets.
 
 `Floats` and `Integers` may be CuPy arrays: the edges of a cuDF frame, and all that is built from them, stay in device
@@ -41,7 +41,7 @@ class Compressed(NamedTuple):
 
     def read_only(self) -> Compressed:
         """Return read-only views of arrays on the host, copies of arrays on the device."""
-        if namespace(self.offsets) is not np:  # CuPy's arrays cannot be made read-only
+        if not is_host(self.offsets):  # CuPy's arrays cannot be made read-only
             weights = None if self.weights is None else self.weights.copy()
             return Compressed(self.offsets.astype(np.int64), self.indices.copy(), weights)
         views = [None if array is None else array.view() for array in self]
@@ -199,7 +199,7 @@ class Grouped:
 MAX_NARROW = np.iinfo(np.int32).max  # number of vertices, or of edges, up to which int32 is used
 
 
-def index_dtype(n: int) -> np.dtype[Any]:
+def index_dtype(n: int) -> np.dtype[np.generic]:
     """Return int32 if it holds n, the number of vertices, else int64."""
     return np.dtype(np.int32 if n <= MAX_NARROW else np.int64)
 
@@ -209,6 +209,6 @@ def bits_of(n: int) -> int:
     return max(1, (n - 1).bit_length())
 
 
-def offset_dtype(m: int) -> np.dtype[Any]:
+def offset_dtype(m: int) -> np.dtype[np.generic]:
     """Return int32 if it holds m, the number of edges, else int64."""
     return index_dtype(m)

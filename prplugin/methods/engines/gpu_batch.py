@@ -71,7 +71,7 @@ class DeviceBatch(gpu_pull.MixedOnDevice, SeedsStep):
         self._entries = ENTRIES({}, **dict(zip(("cuts", "rows", "columns"), arrays, strict=True)), values=values)
         self._live = np.arange(self.width) < seeds.count
 
-    def start(self, ranks: Any) -> None:
+    def start(self, ranks: Floats | float | None) -> None:
         if ranks is not self._ranks:
             self._ranks.fill(0.0)
             if ranks is None:

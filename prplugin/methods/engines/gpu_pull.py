@@ -54,7 +54,7 @@ class MixedOnDevice(Step):
     keeps_history = True
     _ranks: Any  # n float64, or n x seeds
 
-    def history(self, rows: int) -> Any:
+    def history(self, rows: int) -> Array | None:
         # Temporary vectors beside the history: of a mix, of its division by the sum, and of the start from it.
         if not runtime.fits((4 * rows + 4 * 8) * self._ranks.size):
             return None
@@ -192,7 +192,7 @@ def launch_collect(kernel: Any, pieces: int, *arguments: Any) -> None:
     runtime.launch(kernel, runtime.blocks_for(32 * pieces, THREADS), THREADS, pieces, *arguments)
 
 
-def _of_finish(name: str, dtype: np.dtype[Any]) -> Any:
+def _of_finish(name: str, dtype: np.dtype[np.generic]) -> Any:
     return runtime.kernel("gpu/finish.cu", name, real_t=dtype)
 
 
@@ -248,7 +248,7 @@ def csc_layout(adjacency: Edges) -> Layout:
     return Layout(None, offsets[:-1], offsets[1:], sources, NormalizedWeights(weights, adjacency, sources))
 
 
-def pull_types(layout: Layout, dtype: np.dtype[Any]) -> dict[str, runtime.Macro]:
+def pull_types(layout: Layout, dtype: np.dtype[np.generic]) -> dict[str, runtime.Macro]:
     """Return the macros of a kernel that pulls over a layout, with contributions of this type."""
     return {
         "index_t": layout.sources.dtype,

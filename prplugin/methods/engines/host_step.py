@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class HostStep(Step):
 
     keeps_history = True
 
-    def history(self, rows: int) -> Any:
+    def history(self, rows: int) -> Array:
         return np.empty((rows, *self.ranks().shape), np.float32)
 
     def products(self, moves: Array, rows: list[int]) -> Floats:

@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prplugin.cpu import kernels
 from prplugin.cpu.sums import BLOCK_ROWS, totals
 from prplugin.graph.problem import Problem, Seeds
-from prplugin.methods.base import SeedsStep, Sums
+from prplugin.methods.base import Passes, SeedsStep, Sums
 from prplugin.numerics import StepRounding, fan_in_for
+from prplugin.types.array_module import Scalar
 from prplugin.types.arrays import Array, to_host
 from prplugin.types.edges import Csc, Floats
 
@@ -86,7 +88,7 @@ class NativeBatch(SeedsStep):
     def set_live(self, live: Array) -> None:
         self._live = np.flatnonzero(live)
 
-    def _fill_tiles(self, dtype: Any) -> None:
+    def _fill_tiles(self, dtype: np.dtype[np.generic]) -> None:
         """Write the contributions of the live seeds to tiles."""
         width = LINE // dtype.itemsize
         tiles = -(-self._live.size // width)
@@ -118,14 +120,14 @@ class NativeBatch(SeedsStep):
         mass = self._alpha * self._sums(2)
         return mass, (0 if self._target is not None else mass) + np.full(mass.size, 1 - self._alpha)
 
-    def _per_seed(self, values: Array) -> Any:
+    def _per_seed(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
         """Return values per column as values per seed: 0 for a seed without a column."""
         spread = np.zeros(self._count, values.dtype)
         used = self._chosen >= 0
         spread[self._chosen[used]] = values[used]
         return spread
 
-    def advance(self, goal: float, budget: int) -> tuple[Any, Sums | None]:
+    def advance(self, goal: float, budget: int) -> tuple[Passes, Sums | None]:
         """Sweep the contributions, at first in float32; later calls, for what that did not prove, in float64."""
         if budget < 2:
             return 0, None

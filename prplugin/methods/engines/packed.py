@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,6 +17,7 @@ from prplugin.errors import InvalidOptionError
 from prplugin.graph import edges
 from prplugin.graph.edges import SAMPLE_EDGES, SAMPLES, Edges, group_sizes, sectors_per_edge
 from prplugin.machine import this_machine
+from prplugin.types.array_module import Booleans
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Csc, Floats, Grouped, Integers, PackedRows, bits_of
 
@@ -86,10 +87,10 @@ def by_key(key: Integers | Floats, dtype: DTypeLike) -> tuple[Integers, Integers
 class Packed(NamedTuple):
     """Consecutive packed pieces."""
 
-    data: Any  # uint8
+    data: Integers  # uint8
     begins: Integers  # offsets of the pieces in `data`, one more than there are pieces
     rows: Integers  # the row of the first edge of each piece
-    continued: Any  # whether that row begins in an earlier piece
+    continued: Booleans  # whether that row begins in an earlier piece
     edges: Integers  # number of edges of each piece
 
 
@@ -133,10 +134,11 @@ def normalized_weights(rows: Rows, out_weight: Floats, dtype: DTypeLike, threads
     """
     for parts in _parts(rows, threads):
         sources, weights, _ = _sorted(rows, parts, threads)
+        assert weights is not None
         yield edges.normalized_weights(weights, sources, out_weight).astype(dtype, copy=False)
 
 
-def row_begins(rows: Integers, continued: Any) -> Integers:
+def row_begins(rows: Integers, continued: Booleans) -> Integers:
     """Return the piece in which the first row of each piece begins, given these rows and whether they are continued."""
     follows = np.append(False, rows[1:] == rows[:-1])
     # The row begins in the piece itself, in the previous piece, or where the previous piece has it.
@@ -160,7 +162,7 @@ def _parts(rows: Rows, threads: int) -> Iterator[list[Piece]]:
         yield parts[first : first + threads]
 
 
-def _sorted(rows: Rows, parts: list[Piece], threads: int) -> tuple[Any, Any, Integers]:
+def _sorted(rows: Rows, parts: list[Piece], threads: int) -> tuple[Integers, Floats | None, Integers]:
     """Return sources and weights of parts of the rows in the new order, sorted by source, and the rows' offsets."""
     chosen = np.concatenate([np.arange(first, last) for first, last in parts])
     if rows.order is not None:

@@ -83,10 +83,10 @@ class PieceSums:
             contributions, row_sums, self._partials, smem=self._smem,
         )  # fmt: skip
 
-    def crossing(self, first: int, count: int, row_sums: Floats, dtype: np.dtype[Any]) -> None:
+    def crossing(self, first: int, count: int, row_sums: Floats, dtype: np.dtype[np.generic]) -> None:
         """Sum the rows that end in one of these pieces and begin in an earlier one."""
         gpu_pull.launch_collect(self._kernel("collect", dtype), count, first, self._table, self._partials, row_sums)
 
-    def _kernel(self, name: str, dtype: np.dtype[Any]) -> Any:
+    def _kernel(self, name: str, dtype: np.dtype[np.generic]) -> Any:
         macros = {"WEIGHTED": int(self._weighted), "ADDING": int(self._parts)}
         return runtime.kernel("methods/streamed.cu", name, real_t=dtype, **macros)

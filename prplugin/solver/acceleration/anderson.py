@@ -16,13 +16,13 @@ one exact step from it proves the bound.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from prplugin.methods.base import Step
 from prplugin.numerics import depth_for
 from prplugin.solver.loop import Now, Proposal, Strategy
+from prplugin.types.array_module import Booleans
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
 MIN_GAIN = 0.15
@@ -46,12 +46,12 @@ class AndersonMixing(Strategy):
 
     def __init__(self, alpha: float, seeds: int | None, until: int) -> None:
         self._depth, self._until = depth_for(alpha, seeds), until
-        self._rows: Any = None
+        self._rows: Array | None = None
         self._recording = False  # whether the last step wrote its residual to the free row
         self._ended = False
-        self._gained_little: Any = np.False_
-        self._paused: Any = np.False_
-        self._resuming: Any = 1.0  # ratio of two changes above which mixing begins again
+        self._gained_little: np.bool_ | Booleans = np.False_
+        self._paused: np.bool_ | Booleans = np.False_
+        self._resuming: np.float64 | Floats = np.float64(1)  # ratio of two changes above which mixing begins again
         self.forget()
 
     def forget(self) -> None:
@@ -61,21 +61,21 @@ class AndersonMixing(Strategy):
         self._jump: int | None = None
         self._since = 0
 
-    def moves(self, step: Step) -> Any:
+    def moves(self, step: Step) -> Array | None:
         self._recording = False
         if self._ended or self._paused.all():
             return None
         if self._rows is None:
             self._rows = step.history(self._depth.rows)
         self._recording = self._rows is not None
-        return self._rows[self._free()] if self._recording else None
+        return None if self._rows is None else self._rows[self._free()]
 
     def propose(self, step: Step, now: Now) -> Proposal | None:
         if now.passes >= self._until:
             self._ended = True
         if self._paused.any():
             self._paused = self._paused & (now.change <= now.before * self._resuming)
-        if self._ended or not self._recording:
+        if self._ended or not self._recording or self._rows is None:
             return None
         self._history.append(self._free())
         self._since += 1
@@ -121,7 +121,7 @@ class AndersonMixing(Strategy):
         return next(row for row in range(self._depth.rows) if row not in self._history)
 
 
-def _gains_little(products: Floats, weights: Floats) -> tuple[Any, Any]:
+def _gains_little(products: Floats, weights: Floats) -> tuple[Booleans, Floats]:
     """Return whether ||sum_j a_j f_j|| exceeds ||f|| after `MIN_GAIN` more plain steps at the rate of the last one.
 
     Also return that rate, the ratio of the last two residuals.

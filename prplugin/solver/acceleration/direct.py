@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -85,6 +85,13 @@ def is_small(problem: Problem) -> bool:
     return problem.adjacency.n <= MAX_DIRECT_VERTICES and problem.adjacency.given is not PackedParts
 
 
+class Factors(Protocol):
+    """LU factors of SciPy."""
+
+    def solve(self, rhs: Floats) -> Floats:
+        """Return the solution for a right side."""
+
+
 class DirectSolver:
     """Solves x = alpha * (P^T x + D * w) + (1 - alpha) * v by a sparse LU factorization, which it keeps.
 
@@ -92,7 +99,7 @@ class DirectSolver:
     """
 
     def __init__(self) -> None:
-        self._factors: Any = None
+        self._factors: Factors | None = None
 
     def solve(self, problem: Problem) -> Floats | None:
         """Return the solution; None without SciPy, or if it is not finite.
@@ -116,7 +123,7 @@ class DirectSolver:
         return solution if np.isfinite(solution).all() else None
 
 
-def _factors(problem: Problem) -> Any:
+def _factors(problem: Problem) -> Factors | None:
     """Return the LU factors of I - alpha P^T, or None without SciPy."""
     try:
         from scipy.sparse import csr_array, identity  # type: ignore[import-untyped]
@@ -128,4 +135,5 @@ def _factors(problem: Problem) -> Any:
     if terms is None:
         terms = adjacency.inverse_out_weight.take(sources)
     transposed = csr_array((terms, sources, offsets), shape=(adjacency.n, adjacency.n))
-    return splu((identity(adjacency.n) - problem.alpha * transposed).tocsc())
+    factors: Factors = splu((identity(adjacency.n) - problem.alpha * transposed).tocsc())
+    return factors
