@@ -96,7 +96,8 @@ def pagerank(
         `tol` bounds the proved error of each. `personalization`, `nstart`, `among` and `exclude` name the group of each
         vertex by these columns, or in tuples before the id; or they name vertices that every group must have.
         `vertices` is a frame with these columns and `vertex`. `top` is the number for each group. `seeds` are ranked in
-        their group alone. Not with `dangling`, `certified` or, without `seeds`, another `stop` than "error".
+        their group alone, not on a Dask cluster. Not with `dangling`, `certified` or, without `seeds`, another `stop`
+        than "error".
     time : column label, optional
         Time of each edge: timestamps, dates or numbers.
     half_life : str, timedelta or number, optional

@@ -76,14 +76,22 @@ def _of_graphs(library: str, name: str, weights: tuple[Hashable, ...]) -> Source
 
 
 def _read_on_cluster(edges: Frame, how: EdgeOptions, *, lasting: bool) -> DistributedGraph:
-    if how.by is not None or how.bipartite:
-        name = "bipartite=" if how.by is None else "by="
+    if how.bipartite:
         raise MethodUnavailableError(
-            f"{name} is not supported on the workers of a Dask cluster: pass edges.compute(), or close the client."
+            "bipartite= is not supported on the workers of a Dask cluster: pass edges.compute(), or close the client."
         )
-    from prplugin.distributed.run import DistributedGraph  # imports distributed, as the client did
+    if how.by is not None:
+        from prplugin.distributed.group_graph import GroupedGraph  # imports distributed, as the client did
+
+        return GroupedGraph(dask.client(), edges, how, _read_parts, lasting=lasting)
+    from prplugin.distributed.run import DistributedGraph
 
     return DistributedGraph(dask.client(), edges, how, lasting=lasting)
+
+
+def _read_parts(frames: list[Frame], how: EdgeOptions) -> LocalGraph:
+    """Read frames on a worker of a cluster."""
+    return LocalGraph.read(frames, how, FRAMES, lasting=True)
 
 
 def load_saved(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool) -> LocalGraph:

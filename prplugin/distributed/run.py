@@ -73,10 +73,10 @@ class DistributedGraph:
 
     def __init__(self, client: Client, frame: Frame, how: EdgeOptions, *, lasting: bool) -> None:
         clock = None if how.time is None else Clock(how.half_life, how.window, how.now)
-        columns = resolve(list(frame.columns), how.source, how.destination, how.weight, how.time, clock, frame)
+        labels = list(frame.columns)
+        columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame, by=how.by)
         columns = columns._replace(missing=how.missing)
-        names = columns.source_names, columns.destination_names
-        self._schema = replace(how, source=names[0], destination=names[1], vertices=None)
+        self._schema = replace(how, **columns.id_names, vertices=None)
         self._updating = Lock()
         self._names = columns.vertex_names
         self._unused_weight = columns.unused_weight
@@ -86,7 +86,7 @@ class DistributedGraph:
             self._workers.install(MessagePlugin())
             _with_plugin.add(client)
         partitions, like, columns_in_use = parts_of.futures_of(client, frame, columns)
-        several = columns.source_names if len(columns.source) > 1 else None
+        several = columns.vertex_names if len(columns.source) > 1 else None
         additional = None if how.vertices is None else parts_of.given_ids(how.vertices, several, "vertices")
         with errors_of("the Dask frame of edges"):
             try:
@@ -94,7 +94,7 @@ class DistributedGraph:
             except KeyError:
                 dask.refuse_absent_columns(frame, columns)
                 raise
-        program = partial(build, directed=how.directed, duplicates=how.duplicates)
+        program = self._program(how)
         additional = self._workers.scatter(additional)
         # A worker that holds no partition gets an empty one, which is last in the frame.
         partitions.append(like.iloc[:0])
@@ -106,6 +106,13 @@ class DistributedGraph:
         if lasting:
             self._replace(self._shards)
             self._building = []  # an error of a ranking does not cancel the finished graph
+
+    def _program(self, how: EdgeOptions) -> Any:
+        """Return the program that builds the part of a worker."""
+        return partial(build, directed=how.directed, duplicates=how.duplicates)
+
+    _rank_part: Any = staticmethod(rank_shard)
+    """The program that ranks with the part of a worker."""
 
     def _replace(self, shards: list[Future]) -> None:
         """Wait until all parts of a graph are complete, and take them for this graph."""
@@ -120,12 +127,12 @@ class DistributedGraph:
         return frame[self._names] if len(self._names) > 1 else frame[self._names[0]]
 
     def csr(self) -> Compressed:
-        raise _unsupported("the CSR and CSC arrays")
+        raise unsupported("the CSR and CSC arrays")
 
     csc = csr
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        raise _unsupported("pickle and copy")
+        raise unsupported("pickle and copy")
 
     def update(self, add: object, remove: object, *, wait: bool) -> None:
         """Remove and add edges; on any error, change nothing. Rankings that run keep the old parts: none waits."""
@@ -141,7 +148,7 @@ class DistributedGraph:
             self._replace(workers.start(_update, self._memory_space, arguments))
 
     def estimate(self) -> Estimate:
-        raise _unsupported("estimate()")
+        raise unsupported("estimate()")
 
     def facts(self) -> tuple[int, str, dict[str, str]]:
         workers = counted(len(self._workers.addresses), "worker")
@@ -160,16 +167,16 @@ class DistributedGraph:
             (shard, self._names, converted, threads, log if rank == 0 else None)
             for rank, (shard, threads) in enumerate(zip(shards, workers.threads, strict=True))
         ]
-        ranked = workers.start(rank_shard, self._memory_space, arguments)
+        ranked = workers.start(self._rank_part, self._memory_space, arguments)
         report = workers.apply(itemgetter(1), ranked[0], 0)
         try:
-            found: Report = workers.result([*self._building, *ranked, report], report)
+            found: Any = workers.result([*self._building, *ranked, report], report)
         finally:
             if topic is not None:
                 workers.client.unsubscribe_topic(topic)
         return self._ranking(ranked, found, options, time.perf_counter() - began)
 
-    def _ranking(self, ranked: list[Future], found: Report, options: Options, seconds: float) -> Ranking:
+    def _ranking(self, ranked: list[Future], found: Any, options: Options, seconds: float) -> Ranking:
         workers, outcomes = self._workers, found.outcomes
         history = found.history._replace(unused_weight=self._unused_weight)
         method, stages = history.considered[0].method, dict(history.stages)
@@ -187,7 +194,7 @@ class DistributedGraph:
             frame = written(np.arange(sum(map(sum, found.rows))))
         else:
             parts = [
-                workers.apply(partial(_frame_of_ranking, ranking), part, rank)
+                workers.apply(partial(frame_of_ranking, ranking), part, rank)
                 for ranking in range(len(outcomes))
                 for rank, part in enumerate(ranked)
             ]
@@ -215,15 +222,17 @@ class DistributedGraph:
             return DistributedRanking(*whole, outcomes[0].order, **common)
         return DistributedRankings(
             *whole, **common, each_converged=converged, each_iterations=iterations, each_error_bound=bounds,
-            _seeds=partial(_first_of, found.seeds), _counts=[sum(of_ranks) for of_ranks in found.rows],
+            _seeds=partial(first_of, found.seeds), _counts=[sum(of_ranks) for of_ranks in found.rows],
         )  # fmt: skip
 
 
-def _first_of(seeds: list[Any], count: int) -> list[Any]:
+def first_of(seeds: list[Any], count: int) -> list[Any]:
+    """Return the first ids of seeds or groups."""
     return seeds[:count]
 
 
-def _unsupported(feature: str) -> MethodUnavailableError:
+def unsupported(feature: str) -> MethodUnavailableError:
+    """Return the error for what graphs on the workers do not have."""
     return MethodUnavailableError(
         f"{feature}: not available for a graph on the workers of a Dask cluster. If its edges fit into the memory of "
         "one process, build the graph from frame.compute()."
@@ -435,7 +444,8 @@ def _update(communicator: Any, key: str, *arguments: Any) -> Any:
     return update(communicator, shard, *arguments)
 
 
-def _frame_of_ranking(ranking: int, part: tuple[list[Any], Report]) -> Any:
+def frame_of_ranking(ranking: int, part: tuple[list[Any], object]) -> Any:
+    """Return one of the frames that a worker has written."""
     return part[0][ranking]
 
 

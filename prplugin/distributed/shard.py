@@ -144,10 +144,10 @@ def build(
     if additional is not None and communicator.rank:
         additional = [column.iloc[:0] for column in additional]
     frames = call_on_all(communicator, partial(complete_parts, ids, frames, columns))
-    parts = _partitions(communicator, ids, frames, partitions, columns)
+    parts = partitions_of(communicator, ids, frames, partitions, columns)
     if columns.time is not None:
         kept, times, clock = _within_window(communicator, parts)
-        parts = _partitions(communicator, ids, kept, partitions, columns)
+        parts = partitions_of(communicator, ids, kept, partitions, columns)
         del kept
     labels = columns.id_labels(vertices=additional is not None)
     pieces = call_on_all(communicator, parts.endpoints)
@@ -225,7 +225,7 @@ def assemble(
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def _partitions(
+def partitions_of(
     communicator: Communicator, ids: Ids, frames: list[Frame], numbers: list[int], columns: Columns
 ) -> Parts:
     """Return the partitions that this rank holds, with their first rows in the whole frame; collective."""

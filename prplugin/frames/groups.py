@@ -255,17 +255,17 @@ class GroupedVertices(Vertices):
         return Vertices(self.names[by:], self.columns[by:], self.kinds[by:], space, boundary=self.boundary)
 
     def id_columns(self, given: object, what: str) -> list[Any]:
-        if self._names_groups(given):
+        if self.names_groups(given):
             return super().id_columns(given, what)
         return self._in_each_group(self._alone.id_columns(given, what))
 
     def ids_and_numbers(self, given: object, what: str) -> tuple[list[Any], Floats]:
-        if self._names_groups(given):
+        if self.names_groups(given):
             return super().ids_and_numbers(given, what)
         columns, numbers = self._alone.ids_and_numbers(given, what)
         return self._in_each_group(columns), self.ids.xp.tile(numbers, self.offsets.size - 1)
 
-    def _names_groups(self, given: Frame) -> bool:
+    def names_groups(self, given: Frame) -> bool:
         """Return whether an argument names the group of each vertex."""
         width, types = len(self.names), self.ids.types
         if names_columns(given, types.frames):

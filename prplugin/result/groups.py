@@ -11,7 +11,15 @@ import numpy as np
 
 from prplugin.errors import counted
 from prplugin.result.by_vertex import BySeed, name_of
-from prplugin.result.ranking import SHOWN, SHOWN_OF_A_SEED, Ranking, Rankings, _allocating
+from prplugin.result.ranking import (
+    SHOWN,
+    SHOWN_OF_A_SEED,
+    DistributedRanking,
+    DistributedRankings,
+    Ranking,
+    Rankings,
+    _allocating,
+)
 from prplugin.tables import Display, upward
 from prplugin.types.arrays import Array, highest, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
@@ -54,13 +62,11 @@ class GroupRankings(Rankings):
         return self.ranks
 
     def __str__(self) -> str:
-        how = "converged" if self.converged else f"{int((~self.each_converged).sum()):,} not converged"
-        return (
-            f"PageRank of {counted(self.each_converged.size, 'group')} with "
-            f"{counted(self.ranks.size, 'vertex', 'vertices')}: {how} after "
-            f"{counted(self.iterations, 'iteration')} of {self.method}, each error at most "
-            f"{upward(self.error_bound)}, {self.seconds:.3g} s"
-        )
+        return self._described(self.ranks.size)
+
+    def _described(self, n: int) -> str:
+        groups = counted(self.each_converged.size, "group")
+        return self._of_each(f"PageRank of {groups} with {counted(n, 'vertex', 'vertices')}: {{}} after")
 
     def _details(self) -> Iterator[str]:
         yield f"passes over the edges: {self.iterations}"
@@ -89,6 +95,23 @@ class GroupRankings(Rankings):
         more = len(self._counts) - len(shown)
         head = ["group", "highest (pagerank)", "vertices", "error at most"]
         return Display(str(self), head, shown, left=[0, 1], remark=f"and {counted(more, 'more group')}" if more else "")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class DistributedGroupRankings(DistributedRankings, GroupRankings):
+    """Rankings of groups, whose ranks are on the workers of a Dask cluster: see `DistributedRanking`.
+
+    `ranks` is a Dask Series, and `frame` a Dask DataFrame with the groups of a worker in each partition.
+    """
+
+    _display, _highest = DistributedRanking._display, DistributedRanking._highest
+
+    def __str__(self) -> str:
+        return f"{self._described(self.n)} on {self.workers} workers"
+
+    def _details(self) -> Iterator[str]:
+        yield from GroupRankings._details(self)
+        yield from DistributedRanking._details(self)
 
 
 def rows_of_groups(

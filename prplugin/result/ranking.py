@@ -413,11 +413,14 @@ class Rankings(Ranking):
         return self.ranks
 
     def __str__(self) -> str:
+        return self._of_each(f"PageRank from {counted(self.each_converged.size, 'seed')}: {{}} after at most")
+
+    def _of_each(self, begin: str) -> str:
+        """Return a line that begins so, with whether all converged in place of the braces."""
         how = "converged" if self.converged else f"{int((~self.each_converged).sum()):,} not converged"
         return (
-            f"PageRank from {counted(self.each_converged.size, 'seed')}: {how} after at most "
-            f"{counted(self.iterations, 'iteration')} of "
-            f"{self.method}, each error at most {upward(self.error_bound)}, {self.seconds:.3g} s"
+            f"{begin.format(how)} {counted(self.iterations, 'iteration')} of {self.method}, each error at most "
+            f"{upward(self.error_bound)}, {self.seconds:.3g} s"
         )
 
     def _details(self) -> Iterator[str]:
