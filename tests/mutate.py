@@ -6,7 +6,7 @@ First each test runs once, and the lines of the package that it executes are rec
 `--lines`, which another machine may have written at the same commit. Then each process has a copy of the
 repository, in which it changes a file, compiles the CPU kernels if the file is C++, and runs the tests that execute the
 line, those of the nearest folder first and each the quicker the earlier, up to a limit of seconds. For C++ they are the
-tests that execute a module which names one of its kernels. The report is rewritten after each result; the reasons why
+tests that execute a call of one of its kernels. The report is rewritten after each result; the reasons why
 survivors stay are read from `conformance/survivors.toml`. Code that only a GPU runs is left out.
 
 It is a command of our own because a third of the terms of the error bound are in C++: mutmut and cosmic-ray change Python.
@@ -218,13 +218,8 @@ class Tests:
     def of(self, mutant: Mutant, seconds: float) -> tuple[list[str], list[str]]:
         """Return the first tests to run on a mutant, and the others, of up to so many seconds in all."""
         name = mutant.file.relative_to(PACKAGE).as_posix()
-        if mutant.file.suffix == ".py":
-            inside, of_line = lines_of_functions(self.root / mutant.file), self._of_line[name]
-            # The last executed line up to that of the change, which may be within a statement of several lines.
-            at = max((line for line in of_line if line in inside and line <= mutant.line), default=0)
-            found = of_line[at] if mutant.line in inside and at else self._of_modules([name])
-        else:
-            found = self._of_modules(modules_of_kernels(self.root, name))
+        places = [(name, mutant.line)] if mutant.file.suffix == ".py" else calls_of_kernels(self.root, name)
+        found = set[str]().union(*(self._of_place(*place) for place in places))
         folder = NEAREST.get(mutant.file.stem, mutant.file.parts[1])
         tests = [test for test in self.seconds if test in found or test.partition("::")[0] in found]
         ordered = sorted(tests, key=lambda test: (not test.startswith(f"tests/{folder}/"), self.seconds[test], test))
@@ -235,14 +230,13 @@ class Tests:
                 (first if spent <= FIRST_SECONDS else others).append(test)
         return first, others
 
-    def _of_modules(self, names: Sequence[str]) -> set[str]:
-        """Return the tests, and the files of tests, that execute a function of these modules."""
-        return {
-            test
-            for name in names
-            for line in self._of_line[name].keys() & lines_of_functions(self.root / PACKAGE / name)
-            for test in self._of_line[name][line]
-        }
+    def _of_place(self, name: str, line: int) -> set[str]:
+        """Return the tests, and the files of tests, that execute a line, or a function of its module if it is in none."""
+        inside, of_line = lines_of_functions(self.root / PACKAGE / name), self._of_line[name]
+        if line not in inside:
+            return {test for each in of_line.keys() & inside for test in of_line[each]}
+        # The last executed line up to this one, which may be within a statement of several lines.
+        return of_line[max((each for each in of_line if each in inside and each <= line), default=0)]
 
 
 @cache
@@ -254,8 +248,8 @@ def lines_of_functions(path: Path) -> frozenset[int]:
 
 
 @cache
-def modules_of_kernels(root: Path, name: str) -> tuple[str, ...]:
-    """Return the modules that name a kernel of a C++ file, or of those that include a header."""
+def calls_of_kernels(root: Path, name: str) -> tuple[tuple[str, int], ...]:
+    """Return modules and lines that call, or declare, a kernel of a C++ file, or of those that include a header."""
     folder, names, kernels = (root / PACKAGE / name).parent, {Path(name).name}, set()
     for _ in range(3):  # headers include headers
         names |= {
@@ -265,12 +259,14 @@ def modules_of_kernels(root: Path, name: str) -> tuple[str, ...]:
     for each in names:
         text = (folder / each).read_text(encoding="utf-8")
         kernels |= set(re.findall(r"^EXPORT(?:_\w+\(| )(\w+)", text, re.MULTILINE))
-    pattern = re.compile("|".join(f'"{kernel}"' for kernel in sorted(kernels)) or "(?!)")
-    files = sorted((root / PACKAGE).rglob("*.py"))
+    either = "|".join(sorted(kernels))
+    pattern = re.compile(rf'"(?:{either})"|\bkernels\.(?:{either})\b' if kernels else "(?!)")
     return tuple(
-        path.relative_to(root / PACKAGE).as_posix()
-        for path in files
-        if pattern.search(path.read_text(encoding="utf-8"))
+        (path.relative_to(root / PACKAGE).as_posix(), number)
+        for path in sorted((root / PACKAGE).rglob("*.py"))
+        if path.name != "kernels.py"  # declares all kernels, and calls none
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if pattern.search(line)
     )
 
 
