@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
 from prplugin.gpu.structs import GROUPS, ORDERS
-from prplugin.types.arrays import synchronize
+from prplugin.types.arrays import synchronize, to_host
 from prplugin.types.edges import Blocks, Csc, Floats, Integers, bits_of, offset_dtype
 
 CHUNK = 8  # edges per chunk: see blocks.cuh
@@ -107,10 +105,10 @@ def _items(tiles: int, pieces: int, ordered: bool) -> int:
     return 1 << fit.bit_length() - 1 if fit > 0 and COPIES * tiles <= room else 0
 
 
-def all_marks(places: int) -> Any:
+def all_marks(places: int) -> Integers:
     """Return the marks of a range of places, each of which has a vertex."""
     words = -(-places // 32)
-    marks = cupy.empty(words, np.uint64)
+    marks: Integers = cupy.empty(words, np.uint64)
     grid = runtime.blocks_for(words, runtime.THREADS), runtime.THREADS
     runtime.launch(_kernel("mark_all"), *grid, places, marks)
     return marks
@@ -131,7 +129,7 @@ def build(
     items = _items(tiles, pieces, ordered)
     batches, batch_smem = -(-m // (THREADS * items)), 4 * (1 + (2 + ordered) * THREADS * items)
 
-    def kernel(name: str) -> Any:
+    def kernel(name: str) -> runtime.Kernel:
         return _kernel(name, sources.dtype, ordered, items=items)
 
     begins, chunk_begins, cells, out_degrees, in_degrees = runtime.allocate(
@@ -142,7 +140,7 @@ def build(
     )
     edges = sources_by_tile, targets_by_tile, numbers if ordered else None
     of_tiles = np.uint64(low % 2**64), sizes[0], counts[0]
-    arrays: tuple[Any, ...] = begins, next_in_tile, batch_begins
+    arrays: tuple[object, ...] = begins, next_in_tile, batch_begins
     _launch(kernel("count_tiles"), resident_blocks(), 4 * COPIES * tiles, m, sources, *of_tiles, *arrays)
     if m:
         ends, smem = (m, sources, targets, *of_tiles), batch_smem + 8 * tiles
@@ -153,7 +151,7 @@ def build(
     _launch(kernel("cell_chunks"), tiles + pieces, 0, *counts, cells, *places, *starts, done)
     grid = runtime.blocks_for(cells.size, runtime.THREADS), runtime.THREADS
     runtime.launch(kernel("place_cells"), *grid, *counts, *starts, *places)
-    on_host = chunk_begins.get().astype(np.int64)
+    on_host = to_host(chunk_begins).astype(np.int64)
     chunks = int(on_host[tiles])
     chunk_by_piece, numbers, tile_sources, piece_rows = runtime.allocate(
         *_words(chunks, ordered * CHUNK * chunks), *2 * ((CHUNK * chunks, np.uint16),)
@@ -196,13 +194,13 @@ def resident_blocks() -> int:
     return BLOCKS * runtime.multiprocessors()
 
 
-def _launch(kernel: object, blocks: int, smem: int, *arguments: object) -> None:
+def _launch(kernel: runtime.Kernel, blocks: int, smem: int, *arguments: object) -> None:
     runtime.launch(runtime.with_dynamic_smem(kernel, smem), blocks, THREADS, *arguments, smem=smem)
 
 
 def _kernel(
     name: str, ids: DTypeLike = np.int32, ordered: bool = False, real: DTypeLike = np.float32, items: int = 1
-) -> Any:
+) -> runtime.Kernel:
     types = {"id_t": np.dtype(ids), "real_t": np.dtype(real)}
     return runtime.kernel("gpu/blocks.cu", name, **types, ORDER=int(ordered), ITEMS=items)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import cupy
 import numpy as np
 
@@ -22,7 +20,7 @@ def mark_repeated(edges: Coo, *, last: bool, directed: bool) -> tuple[Integers, 
     if not m:
         return cupy.zeros(0, np.uint8), 0
     endpoints, way = (edges.source, edges.destination), (np.int32(directed), np.int32(bits))
-    keys: Any = cupy.empty(m, np.uint32)
+    keys: Integers = cupy.empty(m, np.uint32)
     _launch("pair_keys", edges, m, *endpoints, *way, keys)
     keys, rows = order_of(keys, min(2 * bits, 32), owned=True)
     marks, count = cupy.zeros(m, np.uint8), cupy.zeros(1, np.uint64)

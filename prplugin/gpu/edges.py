@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cupy
 import numpy as np
@@ -119,7 +119,7 @@ def _in_blocks(columns: list[Integers], low: int, span: int) -> tuple[Grouped, I
 
 def _compacted(
     low: int, span: int, ins: Integers, outs: Integers | Floats, dtype: np.dtype[np.generic], *, degrees: bool = False
-) -> tuple[Any, Integers, Integers, Floats]:
+) -> tuple[Integers, Integers, Integers, Floats]:
     """Return the marks of the ids of a range that occur, these ids, and `ins` and out-weights by position.
 
     `ins`, `outs`: Offsets of the in-edges, or `degrees`, and out-degrees or out-weights, by id - low.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
 
 import cupy
 import numpy as np
@@ -13,8 +12,8 @@ import numpy as np
 from prplugin.gpu import group, runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, padded
 from prplugin.gpu.sort import SORTING, TILE, TILED, sorted_by, state_type
-from prplugin.gpu.structs import COLUMNS
-from prplugin.types.arrays import Array
+from prplugin.gpu.structs import COLUMNS, Argument
+from prplugin.types.arrays import Array, fill_bytes
 from prplugin.types.edges import ANY, MAX_NARROW, Floats, Integers, index_dtype
 
 ONE_BLOCK = TILE  # number of ids up to which one block factorizes all of them
@@ -109,18 +108,16 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
         _run_dense("mark", dtype, blocks, given, least, bits)
 
     marks, n = counted_marks(mark, span, dtype)
-    words = marks.size
-    if n == span:
-        words, marks = n, 0
+    words, bits = (n, 0) if n == span else (marks.size, marks)
     codes = [cupy.empty(column.size, index_dtype(n)) for column in columns]
     ids = cupy.empty(n, dtype)
     blocks = max(blocks, runtime.blocks_for(words, THREADS))
-    arguments = given, least, words, marks, *padded(codes, 3), ids
+    arguments = given, least, words, bits, *padded(codes, 3), ids
     _run_dense("encode", dtype, blocks, *arguments, index_t=index_dtype(n))
     return codes, ids
 
 
-def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[np.generic]) -> tuple[Any, int]:
+def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[np.generic]) -> tuple[Integers, int]:
     """Mark the ids of a range that occur, and count the marks before each word of 32 bits.
 
     `mark` sets the bit of each id in zeroed words; `dtype`, the type of the ids, selects the compiled module. Return
@@ -150,9 +147,9 @@ def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers
     return [code.astype(index_dtype(n), copy=False) for code in codes], ids
 
 
-def _empty_table(capacity: int) -> Any:
-    table = cupy.empty(capacity + 1, np.uint64)
-    table.data.memset_async(0xFF, table.nbytes)
+def _empty_table(capacity: int) -> Integers:
+    table: Integers = cupy.empty(capacity + 1, np.uint64)
+    fill_bytes(table, 0xFF)
     return table
 
 
@@ -216,15 +213,15 @@ def _blocks(columns: list[Integers]) -> int:
     return blocks_for_each(max(column.size for column in columns))
 
 
-def _columns(columns: list[Any], dtype: np.dtype[np.generic]) -> Any:
+def _columns(columns: Sequence[Array], dtype: np.dtype[np.generic]) -> Argument:
     """Return the kernel argument for up to three columns of this type."""
     absent = 3 - len(columns)
-    a, b, c = columns + [None] * absent
+    a, b, c = [*columns] + [None] * absent
     in_a, in_b, in_c = [column.size for column in columns] + [0] * absent
     return COLUMNS({"id_t": dtype}, a=a, b=b, c=c, in_a=in_a, in_b=in_b, in_c=in_c)
 
 
-def _arguments(columns: list[Integers]) -> list[Any]:
+def _arguments(columns: list[Integers]) -> list[object]:
     """Return the kernel's arguments for three columns and their lengths; 0 for those that are absent."""
     return padded([argument for column in columns for argument in (column, column.size)], 6)
 
@@ -264,7 +261,7 @@ class PartwiseFactorizer:
         self._dtype, self._low, self._bits = dtype, low, (high - low).bit_length()
         self._least = np.uint64(low % 2**64)
         span = high - low + 1
-        self._marks: Any = None
+        self._marks: Integers | None = None
         self._count = 0
         if span <= min(max(m, FIRST_SLOTS), MAX_NARROW):
             self._marks, places = cupy.zeros(-(-span // 32), np.uint32), span

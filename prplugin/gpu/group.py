@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import cupy
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch, padded
 from prplugin.gpu.sort import BINS, DIGIT_BITS, SORTING, TILE, TILED, Column, partitioned, sorted_by
 from prplugin.numerics import compensated_depth
+from prplugin.types.array_module import Scalar
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers, bits_of, offset_dtype
 
 FEW_GROUPS = 1 << 16  # number of groups up to which one block groups `TILE` rows
@@ -39,7 +40,9 @@ DIGITS = 53  # bits of the significand of a float64
 LAST_PLACE = 1075  # biased exponent of a float64 minus the exponent of its last place
 
 
-def grouped(groups: Integers, members: object, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
+def grouped(
+    groups: Integers, members: NDArray[Scalar], weights: Floats | None, n: int
+) -> tuple[Integers, NDArray[Scalar], Floats | None]:
     """Sort members (and weights) by group, stably.
 
     Return n + 1 offsets, of type `offset_dtype(m)`, and the sorted members and weights. Temporary memory is two copies
@@ -52,10 +55,10 @@ def grouped(groups: Integers, members: object, weights: Floats | None, n: int) -
 
 
 def _grouped_one_block(
-    groups: Integers, members: Any, weights: Floats | None, n: int
-) -> tuple[Integers, Any, Floats | None]:
+    groups: Integers, members: NDArray[Scalar], weights: Floats | None, n: int
+) -> tuple[Integers, NDArray[Scalar], Floats | None]:
     """Do the same as `grouped`, in one launch."""
-    given = [members] if weights is None else [members, weights]
+    given: list[Array] = [members] if weights is None else [members, weights]
     offsets, *grouped = runtime.allocate((n + 1, np.int32), *((array.size, array.dtype) for array in given))
     types = {"id_t": offsets.dtype, "value_t": np.dtype(f"i{members.itemsize}")}
     runtime.run(

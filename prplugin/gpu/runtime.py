@@ -6,20 +6,20 @@ import math
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.errors import OutOfMemoryError
 from prplugin.gpu import cupy
-from prplugin.types.arrays import MemorySpace, synchronize
+from prplugin.types.arrays import Array, MemorySpace, synchronize
 
 MOST_BLOCKS = 2**31 - 1  # largest grid
 THREADS = 256  # threads per block of the kernels that use each.cuh
@@ -62,7 +62,7 @@ def unavailable_reason() -> str | None:
 
 
 def device_allocation(
-    memory_space: MemorySpace, gpu: object = None, *, wait: bool = True
+    memory_space: MemorySpace, gpu: AbstractContextManager[object] | None = None, *, wait: bool = True
 ) -> AbstractContextManager[None]:
     """Allocate from RMM if that is loaded, on the "device"; on the "host" do nothing.
 
@@ -73,7 +73,7 @@ def device_allocation(
 
 
 @contextmanager
-def _device_allocation(gpu: Any, *, wait: bool) -> Iterator[None]:
+def _device_allocation(gpu: AbstractContextManager[object] | None, *, wait: bool) -> Iterator[None]:
     try:
         with gpu or nullcontext(), _from_rmm():
             yield
@@ -85,26 +85,27 @@ def _device_allocation(gpu: Any, *, wait: bool) -> Iterator[None]:
         raise OutOfMemoryError(f"the GPU's memory ran out: {error}. {MEMORY_ADVICE}") from error
 
 
-def _from_rmm() -> Any:
+def _from_rmm() -> AbstractContextManager[object]:
     """Use an allocator like that of `rmm.allocators.cupy` that looks up resource and streams only once."""
     rmm = sys.modules.get("rmm")
     if rmm is None:
         return nullcontext()
     current, pointer, memory = cupy.cuda.get_current_stream, cupy.cuda.MemoryPointer, cupy.cuda.UnownedMemory
     resource, gpu = rmm.mr.get_current_device_resource(), device()
-    streams: dict[int, Any] = {}
+    streams: dict[int, object] = {}
 
-    def allocate(size: int) -> Any:
+    def allocate(size: int) -> object:
         stream = current()
         if (known := streams.get(stream.ptr)) is None:
             known = streams[stream.ptr] = rmm.pylibrmm.stream.Stream(stream)
         buffer = rmm.DeviceBuffer(size=size, stream=known, mr=resource)
         return pointer(memory(buffer.ptr, size, buffer, gpu), 0)
 
-    return cupy.cuda.using_allocator(allocate)
+    using: AbstractContextManager[object] = cupy.cuda.using_allocator(allocate)
+    return using
 
 
-def allocate(*wanted: tuple[int, DTypeLike], cleared: bool = False) -> list[Any]:
+def allocate(*wanted: tuple[int, DTypeLike], cleared: bool = False) -> list[Array]:
     """Return an array for each length and type, all in one allocation, which is freed with the last of them.
 
     Without a pool an allocation takes up to ten times as long as a kernel launch. `cleared`: whether to fill with 0.
@@ -169,6 +170,19 @@ def fits(needed: int) -> bool:
 # --- kernels ------------------------------------------------------------------------------------------------------
 
 
+class Kernel(Protocol):
+    """A compiled kernel: `cupy.RawKernel`."""
+
+    ptr: int
+    max_dynamic_shared_size_bytes: int
+
+    def __call__(
+        self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[object, ...], *, shared_mem: int = 0,
+        enable_cooperative_groups: bool = False,
+    ) -> None:  # fmt: skip
+        """Launch it on the current stream."""
+
+
 @cache
 def source(path: str) -> str:
     """Read a .cu file and inline its includes: CuPy caches compiled kernels by their source text.
@@ -191,7 +205,7 @@ def source(path: str) -> str:
     return joined((ROOT / path).resolve())
 
 
-def kernel(path: str, name: str, /, **macros: Macro) -> Any:
+def kernel(path: str, name: str, /, **macros: Macro) -> Kernel:
     """Compile a kernel of a .cu file for the given macros; cached in the process and on disk.
 
     `path` is relative to the folder of this package (a file of another: absolute); macros are
@@ -205,17 +219,18 @@ def kernel(path: str, name: str, /, **macros: Macro) -> Any:
     return found
 
 
-_kernels: dict[tuple[Any, ...], Any] = {}
-_compiling: defaultdict[tuple[Any, ...], Lock] = defaultdict(Lock)
+_kernels: dict[tuple[object, ...], Kernel] = {}
+_compiling: defaultdict[tuple[object, ...], Lock] = defaultdict(Lock)
 _ahead = Lock()
 
 
-def _compiled(path: str, name: str, macros: Mapping[str, Macro]) -> Any:
+def _compiled(path: str, name: str, macros: Mapping[str, Macro]) -> Kernel:
     # Macros are not passed as options: CuPy queries the compiler's version for each new set of options, even for a
     # kernel on disk. This set is that of its own kernels.
     texts = {macro: ctype(value) if isinstance(value, np.dtype) else value for macro, value in macros.items()}
     defined = "".join(f"#define {macro} {text}\n" for macro, text in sorted(texts.items()))
-    return cupy.RawModule(code=defined + source(path), options=("--std=c++17",)).get_function(name)
+    compiled: Kernel = cupy.RawModule(code=defined + source(path), options=("--std=c++17",)).get_function(name)
+    return compiled
 
 
 def compile_ahead(path: str, name: str, /, **macros: Macro) -> None:
@@ -230,22 +245,22 @@ def compile_ahead(path: str, name: str, /, **macros: Macro) -> None:
     Thread(target=begin, name=f"prplugin-{name}").start()  # not a daemon: the process waits for it at exit
 
 
-def launch(kernel: Any, blocks: int, threads: int, *arguments: Any, smem: int = 0) -> None:
+def launch(kernel: Kernel, blocks: int, threads: int, *arguments: object, smem: int = 0) -> None:
     """Launch a kernel on the current stream, with `smem` bytes of dynamic shared memory per block."""
     kernel((blocks,), (threads,), arguments, shared_mem=smem)
 
 
-def padded(arguments: list[Any], count: int) -> list[Any]:
+def padded(arguments: Sequence[object], count: int) -> list[object]:
     """Append null arguments of a kernel up to `count`."""
-    return arguments + [0] * (count - len(arguments))
+    return [*arguments] + [0] * (count - len(arguments))
 
 
-def run(path: str, name: str, blocks: int, threads: int, /, *arguments: Any, **macros: Macro) -> None:
+def run(path: str, name: str, blocks: int, threads: int, /, *arguments: object, **macros: Macro) -> None:
     """Launch the kernel of a .cu file that `kernel` compiles for the macros."""
     launch(kernel(path, name, **macros), blocks, threads, *arguments)
 
 
-def with_dynamic_smem(kernel: Any, smem: int) -> Any:
+def with_dynamic_smem(kernel: Kernel, smem: int) -> Kernel:
     """Allow a kernel to use `smem` bytes of dynamic shared memory, which is opt-in above 48 KB."""
     kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, smem)
     return kernel

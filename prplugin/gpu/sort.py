@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import cupy
@@ -9,7 +10,8 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import launch
-from prplugin.gpu.structs import DIGITS, SORTED
+from prplugin.gpu.structs import DIGITS, SORTED, Argument
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Integers, index_dtype
 
 SORTING = 256  # threads per block of the sort
@@ -63,7 +65,7 @@ def order_of(keys: Integers, bits: int, *, owned: bool = False) -> tuple[Integer
     return keys, order
 
 
-def partitioned(keys: Integers | Column, bits: int, *payloads: object) -> tuple[list[Any], Integers, int]:
+def partitioned(keys: Integers | Column, bits: int, *payloads: object) -> tuple[list[Array], Integers, int]:
     """Partition keys by their highest bits, as many as one pass processes.
 
     Return new keys and payloads, the begin of each of the `BINS` partitions, and the number of lower bits that are not
@@ -78,7 +80,7 @@ def _columns(*given: Any) -> list[Column]:
     return [column if isinstance(column, Column) else Column(column, column.dtype) for column in given]
 
 
-def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool = False) -> tuple[list[Any], Any]:
+def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool = False) -> tuple[list[Array], Integers]:
     """Sort by the bits of the first column, the keys, except for the lowest `skipped`.
 
     Return keys and payloads; and for each pass the begin of each digit, then counters of the kernels.
@@ -88,18 +90,25 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     passes = max(1, -(-(bits - skipped) // DIGIT_BITS))
     state = state_type(count)
     key_t, value_t = np.dtype(f"u{keys.dtype.itemsize}"), np.dtype(f"i{payloads[0].dtype.itemsize if payloads else 4}")
-    macros: dict[str, Any] = {"key_t": key_t, "value_t": value_t, "state_t": state, "PAYLOADS": len(payloads), **TILED}
+    macros: dict[str, runtime.Macro] = {
+        "key_t": key_t,
+        "value_t": value_t,
+        "state_t": state,
+        "PAYLOADS": len(payloads),
+        **TILED,
+    }
     digit_counts, sort_pass = (runtime.kernel("gpu/sort.cu", name, **macros) for name in ("digit_counts", "sort_pass"))
     tiles = max(1, -(-count // TILE))
     begins = cupy.zeros(passes * (BINS + 1) + 1, state)  # of digits, then tickets, and the number of finished blocks
     starts = [begins.data + number * BINS * state.itemsize for number in range(passes + 1)]
     done = starts[-1] + passes * state.itemsize
     blocks = min(runtime.blocks_for(count, COUNTING), 2 * runtime.multiprocessors())
-    arrays: list[Any] = [column.array for column in columns]
+    arrays: list[Array | int] = [column.array for column in columns]
     # Passes write to two sets of arrays in turn, the last to that of the result. One allocation has all that is freed
     # with the keys: the states of tiles, the keys, and the payloads of the other set.
     given = [array if owned and not isinstance(array, int) else None for array in arrays]
-    sets: list[list[Any]] = [[None] * len(columns), given][: min(passes, 2)]
+    empty: list[Any] = [None] * len(columns)
+    sets = [empty, given][: min(passes, 2)]
     result = sets[(passes - 1) % 2]
     result[1:] = [cupy.empty(count, c.dtype) if a is None else a for a, c in zip(result[1:], payloads, strict=True)]
     wanted = [(count, c.dtype) for one in sets for array, c in zip(one, columns, strict=True) if array is None]
@@ -120,7 +129,7 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     return sets[(passes - 1) % 2], begins
 
 
-def _items(arrays: list[Any], keys: Column, values: Column) -> Any:
+def _items(arrays: Sequence[Array | int], keys: Column, values: Column) -> Argument:
     """Return the kernel argument for keys and payloads; arrays that are 0 or absent are null."""
     a, b, c = [None if isinstance(array, int) else array for array in arrays] + [None] * (3 - len(arrays))
     return SORTED(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cupy
 import numpy as np
@@ -11,7 +11,8 @@ from prplugin.gpu import runtime
 from prplugin.gpu.factorize import INDEX, STATE, slots_needed
 from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import sorted_by, state_type
-from prplugin.gpu.structs import STRINGS
+from prplugin.gpu.structs import STRINGS, Argument
+from prplugin.types.arrays import fill_bytes
 from prplugin.types.edges import Integers, bits_of, index_dtype, offset_dtype
 
 WARP = 32
@@ -50,8 +51,8 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
     def launch(name: str, blocks: int, *arguments: object) -> None:
         runtime.launch(_kernel(name, columns[0], index, state), blocks, THREADS, *arguments)
 
-    table: Any = cupy.empty(2 * (capacity + 1), np.uint64)
-    table.data.memset_async(0xFF, table.nbytes)
+    table: Integers = cupy.empty(2 * (capacity + 1), np.uint64)
+    fill_bytes(table, 0xFF)
     found = cupy.zeros(5, np.uint64)
     listed, outcome = found[2:], found[3:]
     codes = [cupy.empty(column.rows, index) for column in columns]
@@ -95,12 +96,12 @@ def _hashed(column: Strings, argument: object) -> Integers:
     return hashes
 
 
-def _argument(column: Strings) -> Any:
+def _argument(column: Strings) -> Argument:
     types = {"offset_t": column.offsets.dtype}
     return STRINGS(types, chars=column.chars, offsets=column.offsets, rows=column.rows)
 
 
 def _kernel(
     name: str, column: Strings, index: np.dtype[np.generic] = INDEX, state: np.dtype[np.generic] = STATE
-) -> Any:
+) -> runtime.Kernel:
     return runtime.kernel("gpu/strings.cu", name, offset_t=column.offsets.dtype, index_t=index, state_t=state)

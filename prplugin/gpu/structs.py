@@ -8,17 +8,27 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from prplugin.gpu import cupy
 from prplugin.gpu.runtime import CTYPES, Macro
+from prplugin.types.edges import Floats
 
 FORMATS = {"i4": "i", "u4": "I", "i8": "q", "u8": "Q", "f8": "d"}  # of the module `struct`
+
+
+class Argument(Protocol):
+    """A struct as an argument of a kernel."""
+
+    values: dict[str, Any]
+
+    def set(self, **numbers: int | float) -> None:
+        """Replace members that are no pointers."""
 
 
 class Struct:
@@ -54,7 +64,7 @@ class Struct:
             if kind.endswith("*")
         ]
 
-    def __call__(self, types: Mapping[str, Macro], **values: Any) -> Any:
+    def __call__(self, types: Mapping[str, Macro], **values: Any) -> Argument:
         """Return a kernel argument: all members by name, in order, given the types that macros of the kernel stand for.
 
         The type of an array is checked; there may be a `cupy.cuda.MemoryPointer` or None instead.
@@ -76,17 +86,18 @@ class Struct:
             numbers[place] = value.data.ptr
         buffer = self._buffer()
         self.packer.pack_into(buffer, 0, *numbers)
-        return _arguments()(self, buffer, values)
+        argument: Argument = _arguments()(self, buffer, values)
+        return argument
 
 
 @cache
-def _arguments() -> Any:
+def _arguments() -> Callable[..., Argument]:
     """Return the class of kernel arguments, which derives from one of CuPy."""
 
     class Arguments(cupy.cuda.function.CPointer):  # type: ignore[misc]
         """The bytes of a struct, which CuPy passes by value, and the arrays to which they point."""
 
-        def __init__(self, declared: Struct, buffer: Any, values: dict[str, Any]) -> None:
+        def __init__(self, declared: Struct, buffer: ctypes.Array[ctypes.c_char], values: dict[str, object]) -> None:
             super().__init__(ctypes.addressof(buffer))
             self.declared, self._buffer, self.values = declared, buffer, values
 
@@ -113,9 +124,10 @@ class Workspace:
     def __getitem__(self, name: str) -> Any:
         return self._memory[name]
 
-    def array(self, name: str) -> Any:
+    def array(self, name: str) -> Floats:
         """Return an array of float64."""
-        return cupy.ndarray(self._sizes[name], np.float64, self._memory[name])
+        found: Floats = cupy.ndarray(self._sizes[name], np.float64, self._memory[name])
+        return found
 
 
 # --- structs of the files in this folder ------------------------------------------------------------------------------

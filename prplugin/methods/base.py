@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Concatenate, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from prplugin.graph.edges import Edges
-from prplugin.graph.memory import Memory, Size
+from prplugin.graph.memory import Counts, Memory, Size
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
 from prplugin.numerics import StepRounding
@@ -171,7 +171,14 @@ class Method(Protocol):
 
     name: str
     runs_on: Literal["cpu", "gpu"]
-    unavailable_reason: Callable[[Edges | None, Machine], str | None]
+    unavailable_reason: Callable[[Edges | Counts | None, Machine], str | None]
     memory: Memory
-    cost: Callable[[Edges, Machine], float]  # optional
+    cost: Callable[[Edges | Counts, Machine], float]  # optional
     prepare: Callable[Concatenate[Problem, Machine, ...], Step]
+
+
+class SeedsMethod(Method, Protocol):
+    """A method that ranks many personalizations in one call."""
+
+    batch_cost: Callable[[Edges | Counts, Machine, int], float]
+    batch: Callable[Concatenate[Problem, Machine, int, ...], SeedsStep]  # optional

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from prplugin.cpu import library
 from prplugin.errors import MethodUnavailableError, counted
@@ -110,7 +110,7 @@ class Estimate(Displayed):
 
 def estimate_graph(graph: Edges | Counts, machine: Machine) -> Estimate:
     """Estimate every method for `Edges`, or for their `Counts`; builds nothing."""
-    counts: Any = Counts.of(graph)
+    counts = Counts.of(graph)
     chosen, estimates = None, []
     with suppress(MethodUnavailableError):
         chosen = next(contenders(counts, machine, {})).name

@@ -120,7 +120,7 @@ class Pull:
         teleport: Floats, alpha: float, fan_in: int, threads: int,
     ) -> None:  # fmt: skip
         n = inverse_out_weight.size
-        edges: tuple[Any, ...]
+        edges: tuple[object, ...]
         if isinstance(in_edges, PackedRows):
             edges = (None, None, None, *in_edges, bits_of(n), np.zeros(n), np.empty(in_edges.rows.size))
         else:
@@ -134,7 +134,7 @@ class Pull:
         self._ranks: Floats = np.empty(n)
         self.largest = 0.0
 
-    def start(self, ranks: Any) -> None:
+    def start(self, ranks: Floats | float) -> None:
         """Set the ranks."""
         self._ranks[:] = ranks
         self._norm = self._memory[3] = 1.0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from prplugin.cpu.packing import PIECE
 from prplugin.errors import InvalidEdgesError
@@ -19,8 +20,8 @@ from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, row_begins, too_many
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
-from prplugin.types.array_module import Booleans
-from prplugin.types.arrays import Array, namespace, to_device, to_host, to_memory
+from prplugin.types.array_module import Booleans, Scalar
+from prplugin.types.arrays import Array, address_of, namespace, to_device, to_host, to_memory
 from prplugin.types.edges import Csc, Floats, Integers, PackedParts, PackedRows, Part, bits_of
 
 name = "packed"
@@ -83,11 +84,15 @@ def _packed(adjacency: Edges) -> PackedParts:
         return packer.packed()
     rows = Rows(*adjacency.get(Csc)).in_packing_order(adjacency.out_weight)
     packer.order, packer.position = rows.order, rows.position
-    out_weight: Any = None
+    out_weight: Floats | None = None
     if adjacency.weighted:
         out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
     for sources, targets, weights in _parts(rows):
-        of_edges = None if weights is None else gpu_pull.normalized(weights, sources, out_weight, np.float64)
+        of_edges = (
+            None
+            if weights is None or out_weight is None
+            else gpu_pull.normalized(weights, sources, out_weight, np.float64)
+        )
         del weights  # frees its memory before the sort
         packer.add(sources, targets, of_edges)
     return packer.packed()
@@ -155,7 +160,7 @@ class Packer:
             self.weighted, tuple(self._parts), table, self._largest, tuple(self._arrays), self.order, self.position
         )
 
-    def add(self, sources: Integers, targets: Integers, normalized_weights: Any = None) -> None:
+    def add(self, sources: Integers, targets: Integers, normalized_weights: Floats | None = None) -> None:
         """Pack edges between the given positions, arrays of int32 or int64 in device memory, in any order, as a part.
 
         Weights may be overwritten.
@@ -169,7 +174,12 @@ class Packer:
         self.pack()
 
     def collect(
-        self, sources: Integers, targets: Integers, normalized_weights: Any = None, *, limit: int | None = None
+        self,
+        sources: Integers,
+        targets: Integers,
+        normalized_weights: Floats | None = None,
+        *,
+        limit: int | None = None,
     ) -> None:
         """Keep edges as `add` takes them for the next call of `pack`, in 8 bytes each, 16 with weights.
 
@@ -197,7 +207,11 @@ class Packer:
             return
         low, high = min(part.low for part in self._collected), max(part.high for part in self._collected)
         keys = _joined([part.keys for part in self._collected])
-        weights = _joined([part.normalized_weights for part in self._collected]) if self.weighted else None
+        weights = (
+            _joined([of for part in self._collected if (of := part.normalized_weights) is not None])
+            if self.weighted
+            else None
+        )
         self._collected = []  # frees its memory before the sort
         if weights is None:
             keys.sort()
@@ -216,25 +230,25 @@ class Packer:
         found[2, 1:] = keys[PIECE - 1 : m - 1 : PIECE].view(np.int64) >> 32  # the target of the edge before each piece
         sizes, rows, before = found.get()
         offsets = np.cumsum(sizes) - sizes
-        data: Any = cupy.zeros(int(sizes.sum()), np.uint8)
+        data: Integers = cupy.zeros(int(sizes.sum()), np.uint8)
         runtime.launch(kernel, pieces, threads, *common, cupy.asarray(offsets), data, None, None)
 
         firsts = np.arange(0, m, PIECE)
         if weights is not None:
-            firsts += weights.data.ptr // weights.itemsize
-        columns = data.data.ptr + offsets, sizes, firsts, rows
+            firsts += address_of(weights) // weights.itemsize
+        columns = address_of(data) + offsets, sizes, firsts, rows
         self._hold(data, columns, (rows == before) & (np.arange(pieces) > 0), bits, base)
 
     def copy(self, packed: PackedRows, m: int) -> None:
         """Add the m edges of a graph that are packed on the host."""
         if not m:
             return
-        data: Any = cupy.asarray(packed.data)
+        data: Integers = cupy.asarray(packed.data)
         begins, continued = packed.begins, packed.rows < 0
         rows = np.where(continued, ~packed.rows, packed.rows)
         firsts = np.zeros_like(rows)  # only weights have any
         self.m += m
-        self._hold(data, (data.data.ptr + begins[:-1], np.diff(begins), firsts, rows), continued, bits_of(self.n), 0)
+        self._hold(data, (address_of(data) + begins[:-1], np.diff(begins), firsts, rows), continued, bits_of(self.n), 0)
 
     def _hold(self, data: Integers, columns: tuple[Integers, ...], continued: Booleans, bits: int, base: int) -> None:
         """Keep packed edges as a part, given the first columns of the table of their pieces."""
@@ -247,7 +261,7 @@ class Packer:
         self._largest = max(self._largest, int(columns[1].max()))
 
 
-def _joined(arrays: list[Any]) -> Any:
+def _joined(arrays: list[NDArray[Scalar]]) -> NDArray[Scalar]:
     return arrays[0] if len(arrays) == 1 else cupy.concatenate(arrays)
 
 
@@ -267,5 +281,5 @@ class PackedPull:
             self._sums.pieces(first, count, bits, base, contributions, row_sums)
             self._sums.crossing(first, count, row_sums, contributions.dtype)
 
-    def allocate(self, dtype: Any) -> None:
+    def allocate(self, dtype: DTypeLike) -> None:
         """Do nothing: all arrays exist."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -83,15 +81,15 @@ class PersistentPlan(gpu_merge.PiecesPlan):
         size = gpu_merge.even_size(offsets.size - 1 + adjacency.m, runtime.multiprocessors() * BLOCKS, LEAST, MOST)
         super().__init__(gpu_merge.cut(offsets, adjacency.m, size, self._sources.dtype))
 
-    def kernel(self, dtype: Any) -> Any:
+    def kernel(self, dtype: DTypeLike) -> runtime.Kernel:
         index, offset = self._sources.dtype, self._pieces.offsets.dtype
-        types = {"index_t": index, "offset_t": offset, "real_t": dtype, "WEIGHTED": int(self._weighted)}
+        types = {"index_t": index, "offset_t": offset, "real_t": np.dtype(dtype), "WEIGHTED": int(self._weighted)}
         return runtime.kernel("methods/persistent.cu", "persist", **types)
 
     def smem(self, dtype: DTypeLike) -> int:
         return MOST * (8 if self._weighted or dtype == "float64" else 4)
 
-    def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[Any, ...]:
+    def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[object, ...]:
         return self.piece_arguments(fronts, tails), self._sources, self._normalized_weights.of(dtype)
 
     def begin(self, contributions: Array) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import blocks, cupy, runtime
-from prplugin.gpu.structs import Struct
+from prplugin.gpu.structs import Argument, Struct
 from prplugin.methods.base import Array, Edges, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
@@ -93,8 +92,8 @@ class BlockedPlan:
             None if size is None else _bits(name, size, most)
             for name, size, most in zip(("tile", "piece"), (tile, piece), blocks.most_bits(), strict=True)
         ]
-        self._values: Any = None
-        self._arguments: Any = None
+        self._values: Floats | None = None
+        self._arguments: Argument | None = None
         weights: Floats | None = None
         sources: Integers = np.empty(0, np.int32)
         if (layout := adjacency.held(Blocks)) is None or given != [None, None]:
@@ -102,7 +101,8 @@ class BlockedPlan:
             sources, weights = edges.source, edges.weights
             tile, piece = (bits or own for bits, own in zip(given, blocks.bits(self._rows), strict=True))
             layout = _arranged(adjacency, keeper or adjacency, self._rows, (tile, piece))
-        self._blocks, self.in_degrees = layout, layout.in_degrees
+        self._blocks = layout
+        self.in_degrees: Integers | None = layout.in_degrees
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
         tile_ends = layout.spans[:, 0] + 1 << layout.tile_bits
         self._row_spans = 0 if rows is None else int(np.count_nonzero(tile_ends <= rows))
@@ -124,10 +124,10 @@ class BlockedPlan:
         """
         return 4 + 2 ** max(0, 52 - BITS[np.dtype(dtype).name])
 
-    def kernel(self, dtype: DTypeLike) -> Any:
+    def kernel(self, dtype: DTypeLike) -> runtime.Kernel:
         return runtime.with_dynamic_smem(self._kernel("propagate", dtype), self.smem(dtype))
 
-    def _kernel(self, name: str, dtype: Any) -> Any:
+    def _kernel(self, name: str, dtype: DTypeLike) -> runtime.Kernel:
         weighted = int(self._blocks.piece_edges is not None)
         return runtime.kernel(BLOCKS.path, name, real_t=np.dtype(dtype), WEIGHTED=weighted)
 
@@ -135,7 +135,7 @@ class BlockedPlan:
         layout, real = self._blocks, np.dtype(dtype).itemsize
         return max(((1 << layout.tile_bits) + 1) * real, _sums_bytes(layout, real))
 
-    def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[Any, ...]:
+    def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[object, ...]:
         layout = self._blocks
         self._values = self._arguments = None  # frees their memory first
         self._values = cupy.empty(layout.piece_rows.size, dtype)

@@ -15,14 +15,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankWarning
 from prplugin.graph.edges import Edges
 from prplugin.graph.memory import Counts, Memory
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
-from prplugin.methods.base import Method, Step
+from prplugin.methods.base import Method, SeedsMethod, Step
 from prplugin.options import check_choice
 from prplugin.types.edges import PackedParts
 from prplugin.types.records import Considered
@@ -59,7 +59,7 @@ REQUIRED = Method.__annotations__.keys() - {"cost"}  # attributes of every metho
 GROUP = "prplugin.methods"  # entry points of other distributions: the name of a method, and its module
 NAMED_GROUP = "prplugin.methods.named"  # the same for those that "auto" never chooses, and need not import
 
-ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost on one graph, by what they depend on
+ChoiceCache: TypeAlias = dict[tuple[object, ...], Method]  # methods of least cost on one graph, by what they depend on
 PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
 
 
@@ -72,7 +72,7 @@ class Unusable:
     def __init__(self, name: str, reason: str) -> None:
         self.name, self.reason = name, reason
 
-    def unavailable_reason(self, adjacency: Edges | None, machine: Machine) -> str | None:
+    def unavailable_reason(self, adjacency: Edges | Counts | None, machine: Machine) -> str | None:
         """Return the error of its import."""
         return self.reason
 
@@ -177,7 +177,7 @@ def compile_ahead(weighted: bool) -> None:
             method.compile_ahead(weighted)
 
 
-def check_options(method: Method, options: Mapping[str, Any]) -> None:
+def check_options(method: Method, options: Mapping[str, object]) -> None:
     """Raise InvalidOptionError for an option that the method does not have."""
     known = options_of(method)
     for name in options:
@@ -213,7 +213,7 @@ def readable(method: Method, graph: Edges | Counts) -> bool:
     return graph.given is not PackedParts or PackedParts in getattr(method, "reads", ())
 
 
-def unavailable_reason(method: Method, adjacency: Edges, machine: Machine) -> str | None:
+def unavailable_reason(method: Method, adjacency: Edges | Counts, machine: Machine) -> str | None:
     """Return why a method cannot rank a graph here, or None."""
     if not readable(method, adjacency):
         return PACKED_ONLY
@@ -221,8 +221,8 @@ def unavailable_reason(method: Method, adjacency: Edges, machine: Machine) -> st
 
 
 def choose(
-    name: str, adjacency: Edges, machine: Machine, options: Mapping[str, Any], cheapest: ChoiceCache | None = None,
-    failed: Mapping[str, str] | None = None,
+    name: str, adjacency: Edges | Counts, machine: Machine, options: Mapping[str, object],
+    cheapest: ChoiceCache | None = None, failed: Mapping[str, str] | None = None,
 ) -> Method:  # fmt: skip
     """Return the named method, or for "auto" the available one of least cost that takes these options.
 
@@ -247,7 +247,9 @@ def choose(
     return method
 
 
-def choose_batch(name: str, adjacency: Edges, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
+def choose_batch(
+    name: str, adjacency: Edges | Counts, machine: Machine, options: Mapping[str, object], seeds: int
+) -> Method:
     """Return the named method, or for "auto" the one of least cost, that ranks many seeds at once."""
     if name == "auto":
         if adjacency.given is PackedParts:
@@ -263,7 +265,7 @@ def choose_batch(name: str, adjacency: Edges, machine: Machine, options: Mapping
 
 
 def _cheapest(
-    adjacency: Edges, machine: Machine, options: Mapping[str, Any], seeds: int | None = None,
+    adjacency: Edges | Counts, machine: Machine, options: Mapping[str, object], seeds: int | None = None,
     failed: Mapping[str, str] | None = None,
 ) -> tuple[Method, bool]:  # fmt: skip
     """Return the first of the contenders, and whether no other of less cost is unavailable; warn if it is "numpy"."""
@@ -285,8 +287,8 @@ def _cheapest(
 
 
 def contenders(
-    adjacency: Edges, machine: Machine, options: Mapping[str, Any], unavailable: dict[str, str] | None = None,
-    seeds: int | None = None,
+    adjacency: Edges | Counts, machine: Machine, options: Mapping[str, object],
+    unavailable: dict[str, str] | None = None, seeds: int | None = None,
 ) -> Iterator[Method]:  # fmt: skip
     """Yield the available methods that "auto" may choose and that take these options, by ascending cost.
 
@@ -294,7 +296,7 @@ def contenders(
     with equal rows either. Those in `unavailable` are left out, and the reasons of others that are not available are
     added to it. With a number of `seeds`, only methods that rank many at once.
     """
-    eligible: list[Any] = [
+    eligible = [
         method
         for method in candidates(adjacency).values()
         if (not options or set(options) <= set(options_of(method))) and (seeds is None or hasattr(method, "batch_cost"))
@@ -309,8 +311,12 @@ def contenders(
     reasons = {} if unavailable is None else unavailable
     counts = _with_equal_rows(adjacency)
 
-    def cost(method: Any) -> Any:
-        return method.cost(counts, machine) if seeds is None else method.batch_cost(counts, machine, seeds)
+    def cost(method: Method) -> float:
+        return (
+            method.cost(counts, machine)
+            if seeds is None
+            else cast(SeedsMethod, method).batch_cost(counts, machine, seeds)
+        )
 
     for method in sorted(eligible, key=cost):
         if reason := reasons.get(method.name) or unavailable_reason(method, adjacency, machine):  # queries the GPU
@@ -327,7 +333,7 @@ def _with_batch() -> str:
     return ", ".join(repr(name) for name, method in methods().items() if hasattr(method, "batch_cost"))
 
 
-def _with_equal_rows(graph: Edges | Counts) -> Any:
+def _with_equal_rows(graph: Edges | Counts) -> Counts:
     """Return the counts of a graph with equal in-degrees, which are not computed.
 
     On large graphs on the GPU the spread of sources is sampled, which groups the edges by target.
@@ -335,7 +341,7 @@ def _with_equal_rows(graph: Edges | Counts) -> Any:
     return Counts(graph.n, graph.m, graph.weighted, graph.memory_space, spread=graph.spread)
 
 
-def candidates(adjacency: Edges) -> Mapping[str, Method]:
+def candidates(adjacency: Edges | Counts) -> Mapping[str, Method]:
     """Return the deterministic methods for the memory space of the edges, among which "auto" chooses."""
     on_gpu = (adjacency.frame_space or adjacency.memory_space) == "device"
     considered = methods().considered("gpu" if on_gpu else "cpu")
@@ -343,13 +349,13 @@ def candidates(adjacency: Edges) -> Mapping[str, Method]:
 
 
 def reasons(
-    name: str, asked: str, graph: Counts, machine: Machine, options: Mapping[str, Any]
+    name: str, asked: str, graph: Counts, machine: Machine, options: Mapping[str, object]
 ) -> tuple[Considered, ...]:
     """Return the reasons why the method `name` was chosen and each other method was not.
 
     `asked` is the value of the argument `method`.
     """
-    chosen: Any = methods()[name]
+    chosen = methods()[name]
     if asked != "auto":
         return (Considered(name, None, "requested by name"),)
     counts = _with_equal_rows(graph)
@@ -358,7 +364,7 @@ def reasons(
     def reason_against(name: str) -> Considered:
         if methods().only_by_name(name):
             return Considered(name, None, "its package declares that it is chosen only by name")
-        method: Any = methods()[name]
+        method = methods()[name]
         if isinstance(method, Unusable):
             return Considered(name, None, method.reason)
         if (processor := methods().runs_on(name)) != chosen.runs_on:

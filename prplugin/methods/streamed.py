@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -23,7 +22,8 @@ from prplugin.methods.base import Edges, Floats, Machine, Memory, Problem, Size,
 from prplugin.methods.engines import gpu_pull, packed
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.options import validate_int
-from prplugin.types.edges import Csc, bits_of
+from prplugin.types.arrays import Array
+from prplugin.types.edges import Csc, Integers, bits_of
 
 name = "streamed"
 runs_on = "gpu"
@@ -114,7 +114,7 @@ class StreamedPull:
         self._bits = bits_of(adjacency.n)
         self._sums = PieceSums(cupy.asarray(chunker.table()), chunker.largest, weighted=adjacency.weighted)
         self.chunk_stream: _ChunkStream | None = None
-        self._normalized_weights_dtype: Any = None
+        self._normalized_weights_dtype: DTypeLike | None = None
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
         self._sums.clear(row_sums)
@@ -163,9 +163,9 @@ class _Chunker:
         self.largest = 0  # bytes of the largest piece
         self._table = array("q")
 
-    def chunks(self, parts: Iterable[packed.Packed]) -> Iterator[list[Any]]:
+    def chunks(self, parts: Iterable[packed.Packed]) -> Iterator[list[Integers]]:
         """Yield the pieces of each chunk."""
-        held: list[Any] = []
+        held: list[Integers] = []
         size = edges = 0
         for part in parts:
             pieces = np.split(part.data, part.begins[1:-1])
@@ -183,12 +183,12 @@ class _Chunker:
             self._end(held, edges, size)
             yield held
 
-    def _end(self, held: list[Any], edges: int, size: int) -> None:
+    def _end(self, held: list[Integers], edges: int, size: int) -> None:
         self.first_pieces.append(self.first_pieces[-1] + len(held))
         self.edges.append(edges)
         self.sizes.append(size)
 
-    def table(self) -> Any:
+    def table(self) -> Integers:
         """Return the table of the pieces, and of one more at the end: see streamed.cu."""
         table = np.array(self._table, np.int64).reshape(-1, packed.COLUMNS)
         table = np.append(table, np.zeros((1, packed.COLUMNS), np.int64), axis=0)
@@ -204,7 +204,7 @@ def _folder(directory: str | os.PathLike[str] | None) -> Path | None:
     return Path(directory)
 
 
-def _in_file(parts: Iterable[Any], dtype: DTypeLike, directory: Path) -> Any:
+def _in_file(parts: Iterable[Array], dtype: DTypeLike, directory: Path) -> Array:
     """Join arrays in a file of the folder, mapped into memory."""
     try:
         # The file has no name, so that it is deleted however the process ends.
@@ -218,7 +218,7 @@ def _in_file(parts: Iterable[Any], dtype: DTypeLike, directory: Path) -> Any:
         raise MethodUnavailableError(f"the edges cannot be written to {str(directory)!r}: {error}.") from error
 
 
-def _page_locked_copy(parts: Iterable[Any], count: int, dtype: DTypeLike) -> Any:
+def _page_locked_copy(parts: Iterable[Array], count: int, dtype: DTypeLike) -> Array:
     """Join arrays of `count` entries in all in page-locked memory."""
     joined = page_locked(count, dtype)
     begin = 0
@@ -228,11 +228,11 @@ def _page_locked_copy(parts: Iterable[Any], count: int, dtype: DTypeLike) -> Any
     return joined
 
 
-def _split(joined: Any, sizes: list[int]) -> list[Any]:
+def _split(joined: Array, sizes: list[int]) -> list[Array]:
     return np.split(joined, np.cumsum(sizes)[:-1]) if sizes else []
 
 
-def page_locked(count: int, dtype: DTypeLike) -> Any:
+def page_locked(count: int, dtype: DTypeLike) -> Array:
     """Allocate page-locked host memory, which allows asynchronous copies; freed with the array."""
     size = count * np.dtype(dtype).itemsize
     try:
@@ -261,18 +261,20 @@ class _ChunkStream:
     `staged`: Whether the host copies chunks to page-locked memory first.
     """
 
-    def __init__(self, columns: list[list[Any]], *, staged: bool) -> None:
+    def __init__(self, columns: list[list[Array]], *, staged: bool) -> None:
         self.columns = columns
         self._chunks = list(zip(*columns, strict=True))
         self._order = range(len(self._chunks))
         self.bytes_copied = 0
         self._copies = cupy.cuda.Stream(non_blocking=True)
-        sizes = [(max(array.size for array in column), column[0].dtype) for column in columns]
+        sizes: list[tuple[int, DTypeLike]] = [
+            (max(array.size for array in column), column[0].dtype) for column in columns
+        ]
         self._buffers = [_Buffer(sizes, staged) for _ in self._order[:2]]
         # Buffers must outlive copies of a pass that was interrupted.
         weakref.finalize(self, self._copies.synchronize)
 
-    def __iter__(self) -> Iterator[tuple[int, list[Any]]]:
+    def __iter__(self) -> Iterator[tuple[int, list[Array]]]:
         """Yield the number and the device arrays of each chunk; the caller launches its kernels before the next one."""
         kernels = cupy.cuda.get_current_stream()
         order, self._order = self._order, self._order[::-1]
@@ -312,7 +314,7 @@ class _Buffer:
     `copied`, `read` (events): End of the last copy to the buffer, and of the last kernel that read it.
     """
 
-    def __init__(self, sizes: list[tuple[int, Any]], staged: bool) -> None:
+    def __init__(self, sizes: list[tuple[int, DTypeLike]], staged: bool) -> None:
         self.columns = [cupy.empty(size, dtype) for size, dtype in sizes]
         self.staging = [page_locked(size, dtype) for size, dtype in sizes] if staged else []
         self.chunk: int | None = None

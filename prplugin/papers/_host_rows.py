@@ -65,13 +65,15 @@ def host_rows(runs: Layout, n: int) -> HostRows:
         read[runs.sources[edges(first)]] = True
     place = xp.cumsum(read, dtype=runs.sources.dtype)
     place -= 1
-    places, weights = [], []
+    places: list[Integers] = []
+    weights: list[Array] = []
     for first in firsts:
         chunk = edges(first)
         places.append(to_host(place[runs.sources[chunk]]))
-        weights.append(to_host(runs.normalized_weights.take(chunk).of(np.float64)))
+        if (part := to_host(runs.normalized_weights.take(chunk).of(np.float64))) is not None:
+            weights.append(part)
     read_sources = xp.flatnonzero(read).astype(runs.sources.dtype)
-    found = None if weights[0] is None else np.concatenate(weights)
+    found = np.concatenate(weights) if weights else None
     return HostRows(rows, read_sources, to_host(bounds), np.concatenate(places), found)
 
 

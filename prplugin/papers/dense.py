@@ -141,5 +141,6 @@ def _add_weights(matrix: Array, adjacency: Edges) -> None:
     pairs = pairs[order]
     starts = cupy.flatnonzero(run_starts(pairs))
     normalized_weights = gpu_pull.NormalizedWeights(edges.weights, adjacency, edges.source).of("float64")
+    assert normalized_weights is not None
     sums = group.run_sums(normalized_weights[order], cupy.append(starts, edges.m))
     matrix.ravel()[pairs[starts]] = sums.astype(matrix.dtype)

@@ -28,7 +28,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -97,7 +96,7 @@ class GroupProof:
         self._offsets, self._options = offsets, options
         self.sums = self.bounds = np.zeros(offsets.size - 1)
         self.iterations = np.zeros(offsets.size - 1, np.int64)
-        self._sum: Callable[[Any], Floats]
+        self._sum: Callable[[Floats], Floats]
 
     @property
     def proved(self) -> tuple[Floats, float, Integers]:

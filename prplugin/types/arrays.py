@@ -57,7 +57,7 @@ def to_host(array: MaybeArray) -> MaybeArray:
 
 def to_device(array: MaybeArray) -> MaybeArray:
     """Return an array in the current GPU's memory, copied only if it is in host memory; None for None."""
-    if not isinstance(array, np.ndarray):
+    if array is None or not is_host(array):
         return array
     import cupy  # lazy import; only GPU methods call this, and their availability was checked by `unavailable_reason`
 
@@ -130,6 +130,11 @@ def copied(array: NDArray[Scalar]) -> NDArray[Scalar]:
 def address_of(array: Array) -> int:
     """Return the address of an array of CuPy in the GPU's memory."""
     return int(cast(Any, array).data.ptr)
+
+
+def fill_bytes(array: Array, byte: int) -> None:
+    """Set all bytes of an array of CuPy, on the current stream."""
+    cast(Any, array).data.memset_async(byte, array.nbytes)
 
 
 def gpu_of(array: Array) -> AbstractContextManager[object] | None:

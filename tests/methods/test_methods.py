@@ -34,7 +34,7 @@ def test_out_weights_have_same_bits_on_host_and_device(monkeypatch, group_in_num
         assert np.isinf(compensated_sums(np.zeros(3, np.int32), w, 1)[0])
     group_in_numpy()
     host = adjacency_of(prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w"))
-    monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: array.copy())
+    monkeypatch.setattr("prplugin.types.arrays.to_device", lambda array: None if array is None else array.copy())
     monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)
     device = host.on("device")
     assert device is not host
@@ -46,7 +46,7 @@ def test_grouped_edges_are_copied_to_device_unchanged(monkeypatch):
     host = adjacency_of(prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]})))
     assert host.given is Csc
     host._endpoints = lambda: pytest.fail("the edge list was rebuilt")
-    monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: None if array is None else array.copy())
+    monkeypatch.setattr("prplugin.types.arrays.to_device", lambda array: None if array is None else array.copy())
     monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)
     device = host.on("device")
     assert device.get(Csc).offsets.dtype == np.int32

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from prplugin.errors import MethodUnavailableError
@@ -52,11 +50,11 @@ class DeviceBatch(gpu_pull.MixedOnDevice, SeedsStep):
         self._measured = cupy.empty((BLOCKS + CROSSING_BLOCKS, self.width, MEASURED))
         self._states, self._columns = cupy.empty((self.width, STATE)), cupy.empty((self.width, COLUMN))
         self._norms = cupy.empty(self.width)
-        self._ranks: Any = cupy.empty((self._n, self.width))
+        self._ranks: Floats = cupy.empty((self._n, self.width))
         self._live = np.ones(self.width, np.bool_)
         rounding = gpu_pull.step_rounding(problem, SIZE + gpu_pull.ROW_DEPTH + 1)
         self._rounding = rounding._replace(dangling=TOTALS_DEPTH, norm=TOTALS_DEPTH + 1)
-        self._contributions: Any = None
+        self._contributions: list[Array] = []
         self.set_contribution_dtype("float64")
 
     def set_contribution_dtype(self, dtype: str) -> None:
@@ -91,8 +89,8 @@ class DeviceBatch(gpu_pull.MixedOnDevice, SeedsStep):
 
     def _begin(self) -> None:
         """Compute contributions and D of the ranks."""
-        if self._contributions is None or self._contributions[0].dtype != self._dtype:
-            self._contributions = None  # frees their memory first
+        if not self._contributions or self._contributions[0].dtype != self._dtype:
+            self._contributions = []  # frees their memory first
             self._contributions = [cupy.empty((self._n + 1, self.width), self._dtype) for _ in range(2)]
             for contributions in self._contributions:
                 contributions[-1] = 0  # the row of zeros for missing edges: see batch.cu

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
-from prplugin.gpu.structs import EQUATION, LAUNCH, PIECES, SETUP, START, STORE, Workspace
+from prplugin.gpu.structs import EQUATION, LAUNCH, PIECES, SETUP, START, STORE, Argument, Workspace
 from prplugin.methods.base import Array, Floats, Integers, Problem, Size, StepRounding, Sums
 from prplugin.methods.engines import gpu_pull
+from prplugin.types.arrays import to_host
 
 THREADS = 256
 MAX_ITERATIONS = 256  # iterations per launch, at most
@@ -94,18 +95,20 @@ class Plan(Protocol):
     crossing: int  # length of `fronts` and `tails`: sums of rows that cross pieces
     threads: int  # per block
     float32_is_faster: bool  # whether float32 contributions make an iteration faster
-    in_degrees: Any  # of the rows, as uint32, if ranks near those by in-degree are a better start than equal ones
+    in_degrees: (
+        Integers | None
+    )  # of the rows, as uint32, if ranks near those by in-degree are a better start than equal ones
 
     def rounding_depth(self, dtype: DTypeLike) -> int:
         """Return the rounding depth of a row sum, as in `StepRounding.row`, with contributions of this type."""
 
-    def kernel(self, dtype: DTypeLike) -> Any:
+    def kernel(self, dtype: DTypeLike) -> runtime.Kernel:
         """Return the kernel for contributions of this type."""
 
     def smem(self, dtype: DTypeLike) -> int:
         """Return the bytes of shared memory that a block needs for terms or sums."""
 
-    def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[Any, ...]:
+    def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[object, ...]:
         """Return the kernel arguments that describe rows and edges."""
 
 
@@ -113,7 +116,7 @@ class PiecesPlan:
     """A `Plan` of rows and edges in equal pieces."""
 
     crossing: int
-    in_degrees = None
+    in_degrees: Integers | None = None
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
@@ -125,7 +128,7 @@ class PiecesPlan:
         piece_depth = max(LONG_ROW, -(-self._pieces.size // 32)) + 5
         return piece_depth + gpu_pull.ROW_DEPTH + 1
 
-    def piece_arguments(self, fronts: object, tails: object) -> Any:
+    def piece_arguments(self, fronts: object, tails: object) -> Argument:
         """Return the kernel argument that describes the pieces."""
         pieces = self._pieces
         return PIECES(
@@ -142,7 +145,9 @@ class MergedRows(gpu_pull.MixedOnDevice):
     _rounding: StepRounding  # in float64
     _row_depths: dict[str, int]  # rounding depths of a row sum, by type of the contributions
 
-    def _allocate(self, problem: Problem, plan: Plan | None, rows: int, n: int, blocks: int, *sizes: int) -> list[Any]:
+    def _allocate(
+        self, problem: Problem, plan: Plan | None, rows: int, n: int, blocks: int, *sizes: int
+    ) -> list[Floats]:
         """Allocate the vectors of `rows` vertices of a graph of `n`, and arrays of the given sizes, which are returned.
 
         The first of these is cleared by the first `start`, whose grid has the given number of blocks.
@@ -174,11 +179,11 @@ class MergedRows(gpu_pull.MixedOnDevice):
             teleport=workspace["constants"] + 8 if v is None else (1 - alpha) * v, teleport_step=int(v is not None),
             inverse_out_weight=workspace["inverse_out_weight"],
         )  # fmt: skip
-        self._contributions: list[Any] = []
+        self._contributions: list[Floats] = []
         return arrays
 
     def set_contribution_dtype(self, dtype: str) -> None:
-        self._edges: tuple[Any, ...] = ()  # frees their memory first
+        self._edges: tuple[object, ...] = ()  # frees their memory first
         rounding = self._rounding._replace(row=self._row_depths[dtype])
         self.rounding = gpu_pull.rounding_in(rounding, dtype, weighted=self._weighted)
         real = np.dtype(dtype)
@@ -212,8 +217,8 @@ class MergedRows(gpu_pull.MixedOnDevice):
         self._to_clear = self._to_clear[:0]
 
     def _iterate(
-        self, latest: tuple[int, Any], measured: Array, steps: int = 1, goal: float = -1.0, stall: float = math.inf,
-        change: float = math.inf, mixing_from: float = math.inf, mixing: Any = None,
+        self, latest: tuple[int, object], measured: Array, steps: int = 1, goal: float = -1.0, stall: float = math.inf,
+        change: float = math.inf, mixing_from: float = math.inf, mixing: Argument | None = None,
     ) -> None:  # fmt: skip
         """Launch up to `steps` iterations; `latest` are the number and the array of the sums of the last one."""
         contributions, following = self._contributions
@@ -246,17 +251,18 @@ class MergeStep(MergedRows):
         starting = min(runtime.blocks_for(n, THREADS), gpu_pull.BLOCKS)
         (measured,) = self._allocate(problem, plan, n, n, starting, 2 * totals * (1 + self.iterations_per_launch))
         # Double-buffered: the sums of the step before a launch are still needed after it.
-        self._totals = list(measured.reshape(2, 1 + self.iterations_per_launch, totals))
+        self._totals: list[Any] = list(measured.reshape(2, 1 + self.iterations_per_launch, totals))
         rounding = gpu_pull.step_rounding(problem, plan.rounding_depth("float64"))
         self._row_depths = {dtype: plan.rounding_depth(dtype) for dtype in ("float32", "float64")}
         # After a mix, ranks and the contributions and dangling mass of them are scaled: two roundings more for each.
         self._rounding = self.rounding = rounding._replace(edge=rounding.edge + 2, dangling=rounding.dangling + 2)
-        self._history: Any = None
+        self._history: Argument | None = None
         self._fits_history, self._phase = True, WAITING
 
     def start(self, ranks: Floats | float) -> None:
         super().start(ranks)
-        self._latest, self._change = (self._starting, self._begun), np.inf
+        self._latest: tuple[int, object] = self._starting, self._begun
+        self._change = np.inf
         self._phase = min(self._phase, BEGINNING)
 
     def __call__(self, moves: Array | None = None) -> Sums:
@@ -264,7 +270,7 @@ class MergeStep(MergedRows):
         return Sums(change, largest)
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
-        taken: list[Any] = []
+        taken: list[list[float]] = []
         stall = (1 + self._alpha) / 2  # exact plain iterations contract by alpha or less
         if self._history is None and self._fits_history and self._n <= EARLY_HISTORY:
             self._allocate_history(goal, MAX_CHANGE)
@@ -293,7 +299,9 @@ class MergeStep(MergedRows):
                 return
         self._fits_history = False
 
-    def _launch_iterations(self, steps: int, goal: float = -1.0, stall: float = math.inf) -> tuple[list[Any], int]:
+    def _launch_iterations(
+        self, steps: int, goal: float = -1.0, stall: float = math.inf
+    ) -> tuple[list[list[float]], int]:
         """Iterate up to `steps` times in one launch; return the totals of each iteration and why the launch ended.
 
         It ends at an L1 change of `goal`, or when changes shrink by less than `stall`.
@@ -304,7 +312,7 @@ class MergeStep(MergedRows):
             width = min(MAX_TILE_ROWS, (self._smem // 8 // (window + 1) - 1) // 32 * 32)
             self._history.set(phase=self._phase, width=width)
         self._iterate(self._latest, self._totals[0], steps, goal, stall, self._change, mixing_from, self._history)
-        (taken, reason, mixes), *measured = self._totals[0][: 1 + steps].get().tolist()
+        (taken, reason, mixes), *measured = to_host(self._totals[0][: 1 + steps]).tolist()
         del measured[int(taken) :]
         self._latest, self._change = (1, self._totals[0].data + 8 * gpu_pull.TOTALS * int(taken)), measured[-1][0]
         self._totals.reverse()
@@ -316,13 +324,13 @@ class MergeStep(MergedRows):
 
 
 @cache
-def no_mixing() -> Any:
+def no_mixing() -> Argument:
     """Return the kernel argument for plain iterations."""
     return STORE({}, window=0, period=0, phase=WAITING, width=0, vectors=None, state=None)
 
 
 @cache
-def _resident_blocks(launch: Any, threads: int, smem: int, device: int) -> int:
+def _resident_blocks(launch: runtime.Kernel, threads: int, smem: int, device: int) -> int:
     """Return the number of blocks that the current GPU holds at once."""
     return runtime.multiprocessors() * int(
         cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(launch.ptr, threads, smem)

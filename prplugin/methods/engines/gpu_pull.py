@@ -14,6 +14,7 @@ from prplugin.gpu.structs import EQUATION
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Memory, Problem, Size, Step, Sums
 from prplugin.numerics import StepRounding, depth_for
+from prplugin.types.arrays import to_host
 from prplugin.types.edges import Csc
 
 THREADS, BLOCKS = 256, 1024  # grid of sums over all vertices, the same on every GPU so that these have the same bits
@@ -52,7 +53,7 @@ class MixedOnDevice(Step):
     """A step whose ranks are in device memory: a vector, or a matrix with one column per seed."""
 
     keeps_history = True
-    _ranks: Any  # n float64, or n x seeds
+    _ranks: Floats  # n float64, or n x seeds
 
     def history(self, rows: int) -> Array | None:
         # Temporary vectors beside the history: of a mix, of its division by the sum, and of the start from it.
@@ -88,7 +89,7 @@ class MixedOnDevice(Step):
         """Return the number of partial sums, and the shape of a block."""
         return (MIXING_BLOCKS * GROUPS, (seeds[0], GROUPS)) if seeds else (MIXING_BLOCKS, (THREADS,))
 
-    def _mixing(self, name: str, moves: Array) -> Any:
+    def _mixing(self, name: str, moves: Array) -> runtime.Kernel:
         return runtime.kernel("gpu/mixing.cu", ("seeds_" if moves.ndim == 3 else "") + name, ROWS=len(moves))
 
 
@@ -148,7 +149,7 @@ class DeviceStep(MixedOnDevice):
             self._contributions, moves, self._partials,
         )  # fmt: skip
         runtime.launch(self._total, 1, BLOCKS, self._blocks, self._partials, self._totals)
-        change, largest, _ = self._totals.get().tolist()
+        change, largest, _ = to_host(self._totals).tolist()
         return Sums(change, largest)
 
     def ranks(self) -> Floats:
@@ -187,12 +188,12 @@ def rounding_in(rounding: StepRounding, dtype: str, *, weighted: bool) -> StepRo
     return rounding._replace(single=0 if dtype == "float64" else 1 + weighted)
 
 
-def launch_collect(kernel: Any, pieces: int, *arguments: Any) -> None:
+def launch_collect(kernel: runtime.Kernel, pieces: int, *arguments: object) -> None:
     """Launch a kernel that adds up the partial sums of rows that cross pieces, by one warp per piece."""
     runtime.launch(kernel, runtime.blocks_for(32 * pieces, THREADS), THREADS, pieces, *arguments)
 
 
-def _of_finish(name: str, dtype: np.dtype[np.generic]) -> Any:
+def _of_finish(name: str, dtype: np.dtype[np.generic]) -> runtime.Kernel:
     return runtime.kernel("gpu/finish.cu", name, real_t=dtype)
 
 
@@ -204,9 +205,9 @@ class NormalizedWeights:
 
     def __init__(self, weights: Floats | None, adjacency: Edges, sources: Integers) -> None:
         self._weights, self._adjacency, self._sources = weights, adjacency, sources
-        self._held: Any = None
+        self._held: Array | None = None
 
-    def of(self, dtype: DTypeLike) -> Any:
+    def of(self, dtype: DTypeLike) -> Array | None:
         """Return the normalized weights in this type, 0 where the source is dangling; None for unweighted graphs."""
         if self._weights is None:
             return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
 from prplugin.methods.base import Floats, Integers, Problem
@@ -21,7 +22,7 @@ class ReorderedPull(gpu_pull.Pull, Protocol):
     order: Integers | None  # the vertex at each position in `contributions` and `row_sums`
     position: Integers | None  # the position of each vertex
 
-    def allocate(self, dtype: Any) -> None:
+    def allocate(self, dtype: DTypeLike) -> None:
         """Allocate what row sums of contributions in this type need."""
 
 
@@ -64,7 +65,7 @@ class PieceSums:
         self._table, self._smem = table, largest + 16  # a number is read with the word after it
         self._weighted, self._parts = weighted, parts
         self._partials = cupy.empty((len(table), 4))
-        self._cleared: Any = None
+        self._cleared: Floats | None = None
 
     def clear(self, row_sums: Floats) -> None:
         """Set the sums of rows that are in no piece to 0; later launches keep them."""
@@ -87,6 +88,6 @@ class PieceSums:
         """Sum the rows that end in one of these pieces and begin in an earlier one."""
         gpu_pull.launch_collect(self._kernel("collect", dtype), count, first, self._table, self._partials, row_sums)
 
-    def _kernel(self, name: str, dtype: np.dtype[np.generic]) -> Any:
+    def _kernel(self, name: str, dtype: np.dtype[np.generic]) -> runtime.Kernel:
         macros = {"WEIGHTED": int(self._weighted), "ADDING": int(self._parts)}
         return runtime.kernel("methods/streamed.cu", name, real_t=dtype, **macros)
