@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import inspect
 
+import numpy as np
 import pandas as pd
 import pytest
+from solver_graphs import Float32Step
 
 import prplugin
 from prplugin import stopping
+from prplugin.graph.edges import Edges
+from prplugin.graph.problem import Problem
+from prplugin.options import Options
+from prplugin.solver.solve import solve
 from prplugin.stopping import RULES, STOPS, Iterate, Rule, rule_of
+from prplugin.types.edges import Coo
 
 EDGES = {"src": [0, 1, 1, 2, 2, 3, 4], "dst": [1, 2, 3, 0, 3, 0, 3]}
 
@@ -71,3 +78,29 @@ def test_errors_name_the_rule(graph, stop, unmet):
     exact = graph.rank(stop=stop, tol=0, max_iter=2)
     assert exact.iterations == 2
     assert not exact.converged
+
+
+class Inexact(Float32Step):
+    """Step whose inexact form has changes that are larger than those of exact steps by their rounding in float32."""
+
+    float32_is_faster = False
+
+    def follow(self, met, budget, least_move):
+        for passes in range(1, budget + 1):
+            sums = self()
+            if met(sums._replace(change=sums.change * (1 + 2**-10))):
+                return passes, True
+        return budget, False
+
+
+def test_inexact_forms_may_take_more_passes_than_exact_steps():
+    """All mass starts at one vertex of a cycle, so that no change of an exact step is below its bound 2 * alpha**k."""
+    n, alpha, passes = 4000, 0.5, 12
+    problem = Problem(Edges(Coo(np.arange(n), (np.arange(n) + 1) % n, None, n)), alpha, None)
+    start = np.zeros(n)
+    start[0] = 1
+    tol = 2 * alpha**passes  # which exact steps reach after one pass more: that is their budget
+    options = Options(alpha=alpha, stop="delta", tol=tol)
+    found = solve(Inexact(problem), options, n, start, lambda *_: lambda *_: None)
+    assert found.converged
+    assert found.passes == passes + 2
