@@ -3,11 +3,12 @@
     python -m tests.mutate --count 300 --jobs 24 --seconds 480
 
 First each test runs once, and the lines of the package that it executes are recorded, or read from the file of
-`--lines`, which another machine may have written at the same commit. Then each process has a copy of the
-repository, in which it changes a file, compiles the CPU kernels if the file is C++, and runs the tests that execute the
-line, those of the nearest folder first and each the quicker the earlier, up to a limit of seconds. For C++ they are the
-tests that execute a call of one of its kernels. The report is rewritten after each result; the reasons why
-survivors stay are read from `conformance/survivors.toml`. Code that only a GPU runs is left out.
+`--lines`, which another machine may have written at the same commit. Then each process has a copy of the repository,
+in which it changes a file, compiles the CPU kernels if the file is C++, and runs the tests that execute the line, those
+of the nearest folder first and each the quicker the earlier, up to a limit of seconds. For C++ they are the tests that
+execute a call of one of its kernels. The report is rewritten after each result; the reasons why survivors stay are read
+from `conformance/survivors.toml`. `--again` tests the survivors of an earlier report. Code that only a GPU runs is left
+out.
 
 It is a command of our own because a third of the terms of the error bound are in C++: mutmut and cosmic-ray change Python.
 """
@@ -67,6 +68,11 @@ class Mutant:
     mutation: Mutation
     result: str = ""
     tests: int = 0  # that it has survived
+
+    @property
+    def change(self) -> str:
+        """Cells of a report's table."""
+        return f"| {self.mutation.what} | {_code(self.old)} | {_code(self.new)} |"
 
 
 def mutants_of(root: Path, only: Sequence[str]) -> list[Mutant]:
@@ -298,8 +304,7 @@ def report(mutants: Sequence[Mutant], tests: Tests, settings: str) -> str:
                 "|---|---|---|---|---:|---|",
             ]
             lines += [
-                f"| {mutant.file.as_posix()}:{mutant.line} | {mutant.mutation.what} | {_code(mutant.old)} "
-                f"| {_code(mutant.new)} | {mutant.tests} | {known.get(id(mutant), '')} |"
+                f"| {mutant.file.as_posix()}:{mutant.line} {mutant.change} {mutant.tests} | {known.get(id(mutant), '')} |"
                 for mutant in some
             ]
     if tests.failed:
@@ -333,6 +338,7 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> list[Mutant]:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, default=40, help="seconds of tests per mutant, as recorded")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="time for everything")
+    parser.add_argument("--again", type=Path, help="earlier report, whose survivors are tested instead of a sample")
     parser.add_argument("--lines", type=Path, help="file of the recorded lines: written where it does not exist")
     parser.add_argument("--output", type=Path, default=root / "conformance/results/mutations.md")
     options = parser.parse_args(arguments)
@@ -341,9 +347,7 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> list[Mutant]:
         if absent:
             parser.error(f"{folder}/ has no {', '.join(absent)}: names are relative to that folder, as in {default[0]}")
     deadline = time.monotonic() + options.seconds
-    every = mutants_of(root, options.only)
-    mutants = random.Random(options.seed).sample(every, min(options.count, len(every)))
-    settings = f"--count {len(mutants)} --seed {options.seed} --limit {options.limit:g}"
+    mutants, settings = chosen(mutants_of(root, options.only), options)
     for name, default in (("only", CORE), ("tests", FOLDERS)):
         if tuple(given := getattr(options, name)) != default:
             settings += f" --{name} {' '.join(given)}"
@@ -381,6 +385,16 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> list[Mutant]:
             options.output.write_text(report(mutants, tests, settings), encoding="utf-8")
             print(f"{mutant.result or 'no time':12} {mutant.file}:{mutant.line}: {mutant.new}", flush=True)
     return mutants
+
+
+def chosen(every: Sequence[Mutant], options: argparse.Namespace) -> tuple[list[Mutant], str]:
+    """Return a sample, or the survivors of an earlier report, and the options that chose them."""
+    if options.again:
+        earlier = re.sub(r":\d+ \|", " |", options.again.read_text(encoding="utf-8"))  # lines move
+        mutants = [mutant for mutant in every if f"| {mutant.file.as_posix()} {mutant.change}" in earlier]
+        return mutants, f"--again {options.again.name} --limit {options.limit:g}"
+    mutants = random.Random(options.seed).sample(every, min(options.count, len(every)))
+    return mutants, f"--count {len(mutants)} --seed {options.seed} --limit {options.limit:g}"
 
 
 def shares_of(root: Path, names: Sequence[str], count: int) -> list[list[str]]:

@@ -86,6 +86,14 @@ def test_survivors_are_those_that_no_test_notices(tmp_path, monkeypatch):
     assert "- ``tests/solver/test_step.py::test_that_fails_without_a_mutation``" in text
     assert "- ``tests/solver/test_absent.py``" in text
     assert (tmp_path / "prplugin" / "solver" / "step.py").read_text() == STEP
+    (tmp_path / "tests" / "solver" / "test_fast.py").write_text(
+        "from prplugin.solver.step import fast\n\ndef test_fast():\n    assert fast()\n"
+    )
+    lines = tmp_path / "lines.json"
+    options = ["--only", "solver", "--jobs", "1", "--again", str(page), "--lines", str(lines)]
+    again = main([*options, "--output", str(tmp_path / "again.md")], tmp_path)
+    assert {each.new: each.result for each in again} == {"pass": "survived", "return False": "killed"}
+    assert "test_fast" in lines.read_text()
 
 
 @pytest.mark.parametrize(
