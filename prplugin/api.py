@@ -114,8 +114,8 @@ def pagerank(
     bipartite : bool, default False
         If True, ids of the two columns are of different vertices, such as users and films: results have a column `side`
         before `vertex`, with the label of the column, and the vertices of `source` come first. Vertices are named by
-        frames with `side` and `vertex`, or by tuples; ``among="film"`` is one side. Not with `by` or `vertices`, nor on
-        a Dask cluster.
+        frames with `side` and `vertex`, or by tuples; ``among="film"`` and ``exclude="film"`` are one side. Not with
+        `by` or `vertices`, nor on a Dask cluster. A sparse matrix of any shape has the sides "src" and "dst".
     vertices : list, array, Series or frame, optional
         Additional vertices, such as isolated ones. If a vertex has several columns: a frame with the source's columns,
         or a list of tuples.

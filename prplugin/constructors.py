@@ -9,7 +9,7 @@ from copy import copy
 from typing import Any, Self
 
 from prplugin.calls import explain_unknown_arguments
-from prplugin.errors import MethodUnavailableError, counted
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted
 from prplugin.folders import is_saved
 from prplugin.frames.reading import reading_to
 from prplugin.local import LocalGraph
@@ -114,7 +114,16 @@ class Constructors(Displayed):
 
     @classmethod
     @explain_unknown_arguments
-    def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None, *, vertices: Any = None) -> Self:
+    def from_csr(
+        cls,
+        offsets: Any,
+        indices: Any = None,
+        weights: Any = None,
+        *,
+        vertices: Any = None,
+        bipartite: bool = False,
+        directed: bool = True,
+    ) -> Self:
         """Build a graph from CSR arrays or a sparse matrix, whose rows are sources.
 
         Parallel entries are parallel edges; explicit zeros are edges of weight 0. Rankings have pandas frames. CuPy
@@ -133,7 +142,13 @@ class Constructors(Displayed):
             Finite and non-negative. Default: every edge counts 1.
         vertices : list, array, Series, index or frame, optional
             Ids of the n rows, all distinct; a frame if a vertex has several columns. The graph then orders integer ids
-            ascending, and others as the rows. Default: 0..n-1.
+            ascending, and others as the rows. Default: 0..n-1. With `bipartite`, a tuple of two: the ids of the rows
+            and of the columns.
+        bipartite : bool, default False
+            If True, the rows of a sparse matrix or of a frame, of any shape, are other vertices than its columns: the
+            sides "src" and "dst", as of a frame with columns of these names.
+        directed : bool, default True
+            If False, with `bipartite`, each entry is an edge in both directions.
 
         Returns
         -------
@@ -147,7 +162,10 @@ class Constructors(Displayed):
         >>> graph.rank(alpha=0.5).frame["vertex"].tolist()
         ['a', 'b', 'c']
         """
-        return cls._of(LocalGraph.from_csr(offsets, indices, weights, vertices))
+        how = EdgeOptions(bipartite=bipartite, directed=directed)
+        if not how.directed and not how.bipartite:
+            raise InvalidOptionError("directed=False needs bipartite=True: otherwise add the transpose to the matrix.")
+        return cls._of(LocalGraph.from_csr(offsets, indices, weights, vertices, how))
 
     @classmethod
     @explain_unknown_arguments
@@ -158,7 +176,9 @@ class Constructors(Displayed):
         destination: Hashable | list[Hashable] = None,
         weight: Hashable = None,
         *,
+        by: Hashable | list[Hashable] = None,
         directed: bool = True,
+        bipartite: bool = False,
         vertices: object = None,
         duplicates: Duplicates = "sum",
         missing: Missing = "error",
@@ -191,8 +211,8 @@ class Constructors(Displayed):
         directed : bool, default True
             If False, each row is an edge in both directions, as in a file that says so: a symmetric Matrix Market file,
             or text with a comment ``% sym`` (KONECT) or ``# Undirected graph`` (SNAP) above its edges.
-        vertices, duplicates : optional
-            As for `pagerank`.
+        by, bipartite, vertices, duplicates : optional
+            As for `pagerank`. Text with a comment ``% bip`` (KONECT) is bipartite and undirected.
         missing : {"error", "drop"}
             Rows with a missing endpoint: empty or `null` in text, null or NaN in Parquet.
         format : str, optional
@@ -227,7 +247,8 @@ class Constructors(Displayed):
             raises an InvalidEdgesError that is a FileNotFoundError as well.
         """
         given = of_arguments(FileOptions, locals()).given()
-        how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, missing=missing)
+        options = {"missing": missing, "by": by, "bipartite": bipartite}
+        how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, **options)
         if isinstance(path, os.PathLike):
             path = text_of(path)
         if is_saved(path):

@@ -152,17 +152,19 @@ class LocalGraph:
             return cls(state, f"column {how.weight!r}", unused_weight=unused, lasting=lasting, began=began)
 
     @classmethod
-    def from_csr(cls, offsets: object, indices: object, weights: object, vertices: object = None) -> LocalGraph:
+    def from_csr(
+        cls, offsets: object, indices: object, weights: object, vertices: object = None, how: EdgeOptions | None = None
+    ) -> LocalGraph:
         """Read CSR arrays, or a sparse matrix of SciPy or CuPy; `vertices` holds the ids of the rows."""
         from prplugin.frames import matrices  # lazy import: few graphs need it
 
-        began = time.perf_counter()
+        began, how = time.perf_counter(), how or EdgeOptions()
         with advising(library_of(offsets)):
-            matrix = matrices.read_matrix(offsets, indices, weights)
+            matrix = matrices.read_matrix(offsets, indices, weights, bipartite=how.bipartite)
         with runtime.device_allocation(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
-            adjacency, known = matrices.adjacency(matrix, vertices)
-            schema = EdgeOptions(weight="weight" if adjacency.weighted else None)
-            return cls(GraphState(adjacency, known, schema), matrix.names[2], began=began)
+            adjacency, known = matrices.adjacency(matrix, vertices, directed=how.directed)
+            how = replace(how, weight="weight" if adjacency.weighted else None)
+            return cls(GraphState(adjacency, known, how), matrix.names[2], began=began)
 
     @property
     def adjacency(self) -> Edges:

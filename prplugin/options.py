@@ -195,14 +195,7 @@ class Options:
         return rule_of(self.stop, self.tol)
 
     def _check_exclude(self) -> None:
-        if not isinstance(self.exclude, str) and not (self.personalization is None and self.seeds is None):
-            return
         words = excluded_by_seed(self.exclude)
-        if isinstance(self.exclude, str) and not words:
-            raise InvalidOptionError(
-                "exclude must be a list, Series, index or array of vertices, or 'seeds' or 'neighbors', not "
-                f"{self.exclude!r}."
-            )
         if words and self.personalization is None and self.seeds is None:
             name = min(words)
             what = "the vertices" if name == "seeds" else "the out-neighbours of those"

@@ -134,8 +134,8 @@ def of_nodes(reader: str, graph: object, *arguments: object) -> LocalGraph:
 
 
 def _read_matrix(matrix: object, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
-    refuse_all_but((), full_name(matrix), how)
-    return LocalGraph.from_csr(matrix, None, None)
+    refuse_all_but(("bipartite", "directed") if how.bipartite else (), full_name(matrix), how)
+    return LocalGraph.from_csr(matrix, None, None, None, how)
 
 
 def read_file(path: Paths, how: EdgeOptions, *, lasting: bool, **options: Any) -> LocalGraph:
@@ -167,7 +167,8 @@ def of_file(file: EdgeFile | AdjacencyFile, path: Paths, how: EdgeOptions, *, la
     facts: Any = {"unused_weight": columns.unused_weight, "lasting": lasting}
     if isinstance(file, EdgeFile):
         vertices = file.vertices if how.vertices is None else how.vertices
-        how = replace(how, directed=file.directed and how.directed, vertices=vertices)
+        bipartite = file.bipartite or how.bipartite
+        how = replace(how, directed=file.directed and how.directed, bipartite=bipartite, vertices=vertices)
         return LocalGraph.read(file.frame, how, adapter_for(file.frame), **facts)
     if how.bipartite:
         raise InvalidOptionError(f"bipartite=True supports frames and files of rows, and {path} is a whole graph.")

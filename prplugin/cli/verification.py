@@ -111,7 +111,11 @@ class _Rows:
         self.n, self.alpha = len(vertices), alpha
         frame, columns = edges.frame, edges.columns
         endpoints = columns.source_names, columns.destination_names
-        source, target = (_positions(frame[names], vertices) for names in endpoints)
+        ends = [frame[names] for names in endpoints]
+        if edges.bipartite:
+            sides = [", ".join(map(str, names)) for names in endpoints]
+            ends = [pd.DataFrame({0: side, 1: end.iloc[:, 0]}) for side, end in zip(sides, ends, strict=True)]
+        source, target = (_positions(end, vertices) for end in ends)
         weight = 1.0 if columns.weight_name is None else frame[columns.weight_name].to_numpy(np.float64)
         rows = pd.DataFrame({"source": source, "target": target, "weight": weight})
         if duplicates in ("first", "last"):

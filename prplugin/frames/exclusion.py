@@ -75,13 +75,21 @@ def read_selection(
 
     `labels`: Those of many seeds; None for a single ranking.
     """
-    among = None
+    among, words = None, excluded_by_seed(options.exclude) if isinstance(options.exclude, str) else frozenset()
     if isinstance(options.among, str) and vertices.names[0] == SIDE:
-        among = positions_of_side(vertices, options.among)
+        among = positions_of_side(vertices, options.among, "among")
     elif options.among is not None:
         among = _positions(vertices, options.among, "among", unknown)
-    exclusion = Exclusion(kinds=frozenset([options.exclude]) if isinstance(options.exclude, str) else frozenset())
-    if options.exclude is not None and not exclusion.kinds:
+    exclusion = Exclusion(kinds=words)
+    if isinstance(options.exclude, str) and not words:
+        if vertices.names[0] != SIDE:
+            raise InvalidOptionError(
+                "exclude must be a list, Series, index or array of vertices, or 'seeds' or 'neighbors', not "
+                f"{options.exclude!r}."
+            )
+        rows = positions_of_side(vertices, options.exclude, "exclude")
+        exclusion = Exclusion(to_memory(rows, memory_space))
+    elif options.exclude is not None and not words:
         with vertices.reading(options.exclude, "exclude"):
             exclusion = _read_exclusion(vertices, options.exclude, unknown, labels)
         arrays = (exclusion.common, *(exclusion.pairs or (None, None)))

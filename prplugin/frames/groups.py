@@ -132,14 +132,16 @@ def by_side(edges: Coo, vertices: Vertices, columns: Columns) -> tuple[Coo, Vert
     return replace(edges, source=source, destination=destination + split, n=n), pairs
 
 
-def positions_of_side(vertices: Vertices, side: str) -> Integers:
+def positions_of_side(vertices: Vertices, side: str, what: str) -> Integers:
     """Return the positions of the vertices of one side; raise InvalidOptionError if there are none."""
     with vertices.active():
         sides = vertices.ids.as_column(vertices.series[0])
         found: Integers = vertices.ids.xp.flatnonzero(vertices.ids.xp.asarray(sides == side))
         known = [] if len(found) else sorted(map(str, vertices.ids.to_host(sides.drop_duplicates())))
     if known:
-        raise InvalidOptionError(f"among={side!r} is no side of this graph: they are {listed(list(map(repr, known)))}.")
+        raise InvalidOptionError(
+            f"{what}={side!r} is no side of this graph: they are {listed(list(map(repr, known)))}."
+        )
     return found
 
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, full_name, listed
-from prplugin.frames.columns import Column, Frame
+from prplugin.frames.columns import Column, Frame, same_kind
+from prplugin.frames.groups import SIDE, inverse
 from prplugin.frames.remedies import advice, remedy
 from prplugin.frames.suggested import row_names
 from prplugin.frames.vertices import Boundary, Vertices, format_ids, ids_in
-from prplugin.graph.edges import Edges, edges_by_id
+from prplugin.graph.dedup import with_reverse_edges
+from prplugin.graph.edges import Edges, edges_by_id, rows_of
 from prplugin.types.arrays import (
     Array,
     MemorySpace,
@@ -53,6 +55,8 @@ class Matrix(NamedTuple):
     n: int | None
     names: tuple[str, str, str]
     ids: Any = None  # of the rows, if the matrix has them
+    columns: int | None = None  # number of columns if these are other vertices than the rows
+    column_ids: Any = None  # of the columns, like `ids`, if these are other vertices
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,14 @@ class OnHost(Boundary):
         return to_memory(cast(Array, array), self.memory_space)
 
 
-def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
-    """Return a `Matrix` from a sparse matrix in `offsets`, or from CSR arrays; raise InvalidEdgesError for others."""
+def read_matrix(offsets: Any, indices: Any, weights: Any, *, bipartite: bool = False) -> Matrix:
+    """Return a `Matrix` from a sparse matrix in `offsets`, or from CSR arrays; raise InvalidEdgesError for others.
+
+    `bipartite`: Whether rows and columns are different vertices.
+    """
     if indices is not None:
+        if bipartite:
+            raise InvalidOptionError("bipartite=True supports sparse matrices and frames, whose shapes they state.")
         if offsets is None:
             raise InvalidEdgesError("from_csr has indices, but no offsets: pass offsets, indices and perhaps weights.")
         offsets, indices, weights = (
@@ -84,15 +93,16 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     if weights is not None:
         raise InvalidEdgesError("from_csr takes the weights of a matrix from the matrix: leave out weights=.")
     if is_table(matrix) and not is_sparse(matrix):
-        return _read_frame(matrix)
+        return _read_frame(matrix, bipartite=bipartite)
     if not is_sparse(matrix):
         raise InvalidEdgesError(
             "from_csr takes offsets, indices and perhaps weights, or one sparse matrix of SciPy or CuPy, or a frame "
             f"with a row and a column per vertex, not {full_name(matrix)} alone."
         )
-    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+    if len(matrix.shape) != 2 or (matrix.shape[0] != matrix.shape[1] and not bipartite):
         raise InvalidEdgesError(
             f"the matrix has the shape {matrix.shape}: an adjacency matrix has as many rows as columns, one per vertex."
+            " If its rows and columns are different vertices, pass bipartite=True."
         )
     if matrix.format not in ("csr", "csc", "coo"):
         raise InvalidEdgesError(
@@ -101,21 +111,28 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
         )
     names = ("row", "col", "data") if matrix.format == "coo" else ("indptr", "indices", "data")
     offsets, indices, weights = (getattr(matrix, name) for name in names)
-    return Matrix(matrix.format, offsets, indices, weights, int(matrix.shape[0]), names)
+    rows, columns = map(int, matrix.shape)
+    return Matrix(matrix.format, offsets, indices, weights, rows, names, columns=columns if bipartite else None)
 
 
-def _read_frame(given: Frame) -> Matrix:
-    """Read a frame with a row and a column per vertex, named by its index or by its first column; 0 is no edge."""
+def _read_frame(given: Frame, *, bipartite: bool) -> Matrix:
+    """Read a frame with a row and a column per vertex, named by its index or by its first column; 0 is no edge.
+
+    `bipartite`: Whether rows and columns are different vertices; rows are then named by the index.
+    """
     import pandas as pd
 
     frame = ids_in("host").convert(given.to_pandas() if type(given).__module__.startswith("cudf") else given, "frame")
     if not isinstance(frame, pd.DataFrame):
         raise InvalidEdgesError(f"from_csr takes no {full_name(given)}.")
     labels, rows = list(frame.columns), frame.index
-    if len(labels) == len(rows) + 1 and (by_label := row_names(frame.iloc[:, 0].tolist(), labels[1:])):
+    if bipartite:
+        if rows.has_duplicates or frame.columns.has_duplicates:
+            raise InvalidEdgesError("the index or the columns of the frame name a vertex twice: sum or rename these.")
+    elif len(labels) == len(rows) + 1 and (by_label := row_names(frame.iloc[:, 0].tolist(), labels[1:])):
         rows, frame = pd.Index(frame.iloc[:, 0]), frame.iloc[:, 1:]
         labels = [by_label[label] for label in labels[1:]]
-    if rows.has_duplicates or len(rows) != len(labels) or {*rows} != {*labels}:
+    if not bipartite and (rows.has_duplicates or len(rows) != len(labels) or {*rows} != {*labels}):
         raise InvalidEdgesError(
             f"the frame has {counted(len(rows), 'row')} and {counted(len(labels), 'column')}: a frame that is a matrix "
             "has one of each per vertex, and its index, or its first column, has the names of the columns."
@@ -124,9 +141,11 @@ def _read_frame(given: Frame) -> Matrix:
         how = advice("If they are no edges, fill them", "fill cells")
         raise InvalidEdgesError(f"the frame has {counted(missing, 'cell')} without a value. {how}")
     cells = [_entries_of(column, f"column {label!r}") for label, column in frame.items()]
-    targets = np.repeat(rows.get_indexer(labels), [sources.size for sources, _ in cells])
+    places = np.arange(len(labels)) if bipartite else rows.get_indexer(labels)
+    targets = np.repeat(places, [sources.size for sources, _ in cells])
     sources, weights = (np.concatenate(parts) if cells else np.empty(0) for parts in zip(*cells, strict=True))
-    return Matrix("coo", sources, targets, weights, len(rows), ("rows", "columns", "cells"), rows)
+    more = (len(labels), frame.columns) if bipartite else ()
+    return Matrix("coo", sources, targets, weights, len(rows), ("rows", "columns", "cells"), rows, *more)
 
 
 def _entries_of(column: Column, label: str) -> tuple[Integers, Floats]:
@@ -143,24 +162,35 @@ def _entries_of(column: Column, label: str) -> tuple[Integers, Floats]:
     return places[stored], values[stored]
 
 
-def adjacency(matrix: Matrix, ids: object = None) -> tuple[Edges, Vertices]:
+def adjacency(matrix: Matrix, ids: object = None, *, directed: bool = True) -> tuple[Edges, Vertices]:
     """Validate a matrix; return a graph with copies of its arrays in their memory space, and its vertices.
 
     `ids`: Ids of the vertices, in the order of the rows; None: 0..n-1. With integers the vertices are ordered by them.
 
     Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all
-    weights are 1.
+    weights are 1. `directed`: Whether entries of a matrix whose columns are other vertices are edges one way only.
     """
     layout, size, (offsets_name, indices_name, weights_name) = matrix.layout, matrix.n, matrix.names
     offsets = plain_array(matrix.offsets, offsets_name, InvalidEdgesError)
     indices = plain_array(matrix.indices, indices_name, InvalidEdgesError)
     weights = plain_array(matrix.weights, weights_name, InvalidEdgesError)
+    if matrix.columns is not None and layout != "coo":
+        across = matrix.columns if layout == "csr" else size
+        offsets = _offsets(
+            offsets, int(indices.size), size if layout == "csr" else matrix.columns, offsets_name, indices_name
+        )
+        columns = _positions(indices, across or 0, indices_name)
+        pair = rows_of(offsets, columns.size), columns
+        layout, (offsets, indices) = "coo", pair if layout == "csr" else pair[::-1]
     if layout == "coo":
-        n = size or 0
-        rows, columns = _positions(offsets, n, offsets_name), _positions(indices, n, indices_name)
+        n, width = size or 0, (size if matrix.columns is None else matrix.columns) or 0
+        rows, columns = _positions(offsets, n, offsets_name), _positions(indices, width, indices_name)
         if rows.size != columns.size:
             raise InvalidEdgesError(f"{offsets_name} has {rows.size:,} entries, and {indices_name} {columns.size:,}.")
-        graph = Edges(Coo(rows, columns, checked_weights(weights, rows.size, weights_name), n))
+        weights = checked_weights(weights, rows.size, weights_name)
+        if matrix.columns is not None:
+            return _two_sided(Coo(rows, columns, weights, n + width), matrix, ids, directed=directed)
+        graph = Edges(Coo(rows, columns, weights, n))
     else:
         offsets = _offsets(offsets, int(indices.size), size, offsets_name, indices_name)
         indices = _positions(indices, offsets.size - 1, indices_name)
@@ -174,6 +204,42 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Edges, Vertices]:
         return graph, Vertices(["vertex"], [ids_in("device").xp.arange(graph.n)], ["integer"], "device")
     positions = np.arange(graph.n, dtype=np.int64)
     return graph, Vertices(["vertex"], [positions], ["integer"], boundary=OnHost(graph.memory_space))
+
+
+def _two_sided(edges: Coo, matrix: Matrix, given: object, *, directed: bool) -> tuple[Edges, Vertices]:
+    """Return the graph of a matrix whose rows and columns are different vertices, of the sides "src" and "dst".
+
+    `edges`: With sources and targets by row and column. `given`: A pair of ids of the rows and of the columns.
+    """
+    ids, n = ids_in("host"), matrix.n or 0
+    if given is None:
+        given = (matrix.ids, matrix.column_ids)
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise InvalidOptionError("vertices must be a tuple of two with bipartite=True: the ids of rows and of columns.")
+    columns, kinds, orders = [], [], []
+    for own, count, what in zip(given, (n, edges.n - n), ("rows", "columns"), strict=True):
+        label = f"vertices of the {what}"
+        column = ids.as_column(np.arange(count)) if own is None else ids.id_columns(own, None, label)[0].infer_objects()
+        kinds.append(ids.kind_of(column, label))
+        if len(column) != count or column.duplicated().any():
+            raise InvalidOptionError(
+                f"{label}: {counted(count, 'distinct id')} are needed, one for each of the {what}."
+            )
+        order = np.argsort(ids.integers(column), kind="stable") if kinds[-1] == "integer" else np.arange(count)
+        orders.append(order)
+        columns.append(ids.take(column, order))
+    kind = same_kind(kinds, ["rows", "columns"])
+    sides = ids.take(ids.text(["src", "dst"]), np.repeat([0, 1], [n, edges.n - n]))
+    joined = ids.concatenate([ids.without_categories(column.array) for column in columns], "vertices")
+    space = memory_space_of(edges.source)
+    places = [to_memory(inverse(order), space) for order in orders]
+    dtype = index_dtype(edges.n)
+    source, destination = places[0][edges.source].astype(dtype), (places[1][edges.destination] + n).astype(dtype)
+    edges = replace(edges, source=source, destination=destination)
+    edges = edges if directed else with_reverse_edges(edges)
+    vertices = Vertices([SIDE, "vertex"], [sides.array, joined], ["string", kind], boundary=OnHost(space))
+    on_device = space == "device" and "cudf" in sys.modules
+    return Edges(edges, symmetric=not directed), vertices.on_device() if on_device else vertices
 
 
 def with_ids(graph: Edges, given: object, inferred: Collection[str] = BUILTIN) -> tuple[Edges, Vertices]:

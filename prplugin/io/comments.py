@@ -7,8 +7,6 @@ from functools import reduce
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError
-
 NOT_LINE_ENDS = bytes(set(range(256)) - set(b"\r\n"))
 SLICE = 1 << 17  # bytes that are compared at once, so that temporary arrays stay in the cache
 LEADING_LINES = 100  # number of comments above the first record that are kept
@@ -75,19 +73,15 @@ class Comments:
         comment = re.compile(self.line)
         return record.sub(lambda found: self._emptied(found) if comment.match(found[0]) else found[0], text)
 
-    def says_undirected(self, name: str, skip: int = 0) -> str:
-        """Return the comment above the edges that says that they have no direction; raise if it says bipartite.
+    def undirected(self) -> tuple[str, bool]:
+        """Return the comment above the edges that says that they have no direction, and whether the graph is bipartite.
 
-        The first line of a file of KONECT is ``% sym``, ``% asym`` or ``% bip``, and the kind of the weights; a file of
-        SNAP may begin with ``# Undirected graph``.
+        The first line of a file of KONECT is ``% sym``, ``% asym`` or, if its two columns hold different vertices,
+        ``% bip``, and the kind of the weights; a file of SNAP may begin with ``# Undirected graph``.
         """
         if self.leading and BIPARTITE.match(self.leading[0]):
-            raise InvalidEdgesError(
-                f"{name}: its first line, {self.leading[0]!r}, says that the graph is bipartite: equal ids in its two "
-                "columns are different vertices, which would become one. Write a letter before the ids of one column; "
-                f"or pass skip={skip + 1} if no id is in both columns."
-            )
-        return next(filter(UNDIRECTED.match, self.leading), "")
+            return self.leading[0], True
+        return next(filter(UNDIRECTED.match, self.leading), ""), False
 
     def _emptied(self, found: re.Match[bytes]) -> bytes:
         self.count += len(found[0].splitlines())

@@ -27,7 +27,8 @@ class EdgeFile:
     `frame` is a `prplugin.frames.parquet.Opened` if the files are of Parquet, and a list of frames, one per file, if
     several are of text.
 
-    `vertices` is None unless the file names all vertices. `directed` is False if each row is an undirected edge.
+    `vertices` is None unless the file names all vertices. `directed` is False if each row is an undirected edge,
+    and `bipartite` True if the two columns hold ids of different vertices.
     `dropped` is the number of rows dropped because an endpoint is missing. `rule` has the options of `Graph.rank` by
     which a benchmark ranks the graph, if the file states them. `notes` say what else a reader found and skipped.
     """
@@ -36,6 +37,7 @@ class EdgeFile:
     columns: Columns
     vertices: NDArray[np.int64] | None = None
     directed: bool = True
+    bipartite: bool = False
     dropped: int = 0
     rule: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()

@@ -52,19 +52,19 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
                 )  # fmt: skip
     if found.weight is not None:
         columns[found.weight] = Column(found.weight, str(found.weight_name), "weight", nulls=nulls)
-    said = table.comments.says_undirected(selection.name, selection.skip)
+    said, bipartite = table.comments.undirected()
     frame, dropped = read_columns(
         table.blocks, width, [*columns.values()], endpoints=sorted({*found.source, *found.destination}),
         missing=selection.missing,
     )  # fmt: skip
     notes = [selection.columns_read(found, table.names if table.has_header else None, width)]
-    notes += [f"the file says that it is undirected: {said!r}"] if said else []
+    notes += [f"the file says that it is {'bipartite' if bipartite else 'undirected'}: {said!r}"] if said else []
     notes += [f"{counted(selection.skip, 'line')} skipped"] if selection.skip else []
     notes += [f"{counted(table.comments.count, 'comment')} skipped"] if table.comments.count else []
     if blanks := sum(column.blanks for column in columns.values()):
         notes.append(f"blanks around {counted(blanks, 'id')} removed")
     logger.info("%s: %s", printable(selection.name), "; ".join(notes))
-    return EdgeFile(frame, found, directed=not said, dropped=dropped, notes=tuple(notes))
+    return EdgeFile(frame, found, directed=not said, bipartite=bipartite, dropped=dropped, notes=tuple(notes))
 
 
 def read_values(selection: Selection, compression: str | None, kinds: dict[str, str]) -> pd.DataFrame:

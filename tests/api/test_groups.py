@@ -354,6 +354,7 @@ FRAMES = {
     "polars": pl.from_pandas,
     "lazy": lambda frame: pl.from_pandas(frame).lazy(),
     "pyarrow": pa.Table.from_pandas,
+    "duckdb": lambda frame: pytest.importorskip("duckdb").from_df(frame),
     "list": lambda frame: [frame.iloc[:100], frame.iloc[100:]],
     "dask": lambda frame: dd.from_pandas(frame, npartitions=3, sort=False),
 }
@@ -377,6 +378,10 @@ def test_files(kind, ids, tmp_path):
     edges.to_parquet(path, row_group_size=50) if kind == "parquet" else edges.to_csv(path, index=False)
     expected = edges.pagerank(by="country", weight="w")
     assert prplugin.pagerank(path, by="country", weight="w").to_dict("list") == expected.to_dict("list")
+    graph = prplugin.Graph.from_file(path, by="country", weight="w")
+    assert graph.rank().frame.to_dict("list") == expected.to_dict("list")
+    pairs = prplugin.Graph.from_file(path, bipartite=True).rank().frame
+    assert pairs.to_dict("list") == edges.pagerank(bipartite=True).to_dict("list")
 
 
 def test_several_columns_and_more_vertices():

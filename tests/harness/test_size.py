@@ -66,7 +66,7 @@ MAX_LINES = {
     "cli": 1_340,
     "cpu": 1_380,
     "distributed": 2_920,
-    "frames": 7_400,
+    "frames": 7_540,
     "gpu": 1_800,
     "graph": 1_285,
     "integrations": 240,

@@ -243,8 +243,13 @@ def test_files_that_say_that_they_are_directed_or_bipartite():
         write("e.txt", f"{said}\n1 2\n1 3\n")
         assert rank("e.txt")[0] == reference((1, 2), (1, 3))
     write("e.txt", "% bip unweighted\n1 7\n2 8\n")
-    assert "says that the graph is bipartite" in (message := refusal("e.txt"))
-    assert "--skip 1" in message
+    report = CliRunner().invoke(main, ["rank", "e.txt"]).output
+    assert "the file says that it is bipartite: '% bip unweighted'" in report
+    same = pd.DataFrame({"source": [1, 2], "destination": [7, 8]}).pagerank(bipartite=True, directed=False)
+    found = prplugin.pagerank("e.txt")
+    pd.testing.assert_frame_equal(found, same)
+    assert CliRunner().invoke(main, ["verify", "e.txt"]).exit_code == 0
+    assert prplugin.Graph.from_file("e.txt").rank(exclude="source").frame["vertex"].tolist() == [7, 8]
     assert rank("e.txt", skip=1)[0] == reference((1, 7), (2, 8))
 
 
