@@ -51,7 +51,7 @@ def estimate(
     Returns
     -------
     Estimate
-        `ingest` and the bytes of every method are upper bounds, whether edges are stored by row or by target. Seconds
+        `ingest` is an upper bound. The bytes of the methods, for edges that are stored by row, may be 20 % off. Seconds
         are estimates for equal in-degrees.
 
     Raises

@@ -1,20 +1,17 @@
-"""Memory model: bytes per edge and per vertex for each method, evaluated by `footprint`.
+"""Memory model: bytes per edge, per weight and per vertex of each method, evaluated by `footprint`.
 
-The model depends only on counts (`Counts`). It allocates nothing, and the graph need not exist yet.
+The coefficients are those of measured peaks, with which `tests/methods/test_estimates.py` compares them: an estimate
+may be 20 % off. What does not fit nevertheless raises `OutOfMemoryError`, and "auto" takes the next method. The model
+depends only on counts (`Counts`). It allocates nothing, and the graph need not exist yet.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
-from prplugin.cpu import library
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import Blocks, Coo, Csc, Csr, PackedParts, PackedRows, index_dtype, offset_dtype
-
-Array = Literal["rows", "csr", "csc", "product", "out_weight", "normalized_weights"]
-LAYOUTS: dict[type, Array] = {Coo: "rows", Csr: "csr", Csc: "csc", PackedParts: "csc"}
-"""The array that a layout is in this model; edges packed in device memory need no other."""
+from prplugin.types.edges import MAX_NARROW, Coo, Csc, PackedParts, PackedRows
 
 
 class Bytes(NamedTuple):
@@ -30,112 +27,110 @@ class Footprint(NamedTuple):
     device: Bytes = Bytes()
     host: Bytes = Bytes()
 
-    def then(self, memory_space: MemorySpace, stays: float = 0, temporary: float = 0) -> Footprint:
-        """Add a stage that allocates `stays` bytes permanently, and another `temporary` bytes temporarily."""
+    def then(self, memory_space: MemorySpace, stays: float, most: float = 0) -> Footprint:
+        """Add a stage that allocates at most `most` bytes, of which `stays` remain."""
         held, peak = self.on(memory_space)
-        held += int(stays)
-        return self._replace(**{memory_space: Bytes(held, max(peak, held + int(temporary)))})
+        return self._replace(**{memory_space: Bytes(int(held + stays), int(max(peak, held + stays, held + most)))})
 
     def on(self, memory_space: MemorySpace) -> Bytes:
         """Return the bytes in one memory space."""
         return self.device if memory_space == "device" else self.host
 
 
-NOTHING = Footprint()
+class Rate(NamedTuple):
+    """Bytes per edge, in addition per edge of weighted graphs, and per vertex."""
+
+    edge: float = 0
+    weight: float = 0
+    vertex: float = 0
+
+    def of(self, graph: Counts, edges: int | None = None) -> float:
+        """Return the bytes for a graph, or for a part of its edges; positions above 2**31 take twice as much."""
+        per_edge = self.edge * (1 + (graph.n > MAX_NARROW)) + self.weight * graph.weighted
+        return per_edge * (graph.m if edges is None else min(graph.m, edges)) + self.vertex * graph.n
 
 
-@dataclass
-class Size:
-    """Bytes per edge or per vertex: a fixed number, plus multiples of item sizes that depend on the graph.
-
-    Unweighted graphs have neither normalized weights nor weights.
-    """
-
-    fixed: float = 0  # bytes
-    index: float = 0  # values of `index_dtype(n)`
-    offset: float = 0  # values of `offset_dtype(m)`
-    real: float = 0  # contributions, of 4 bytes in float32 and 8 in float64
-    normalized_weight: float = 0  # of the type of the contributions
-    weight: float = 0  # float64
-
-    def of(self, graph: Counts, real: int) -> float:
-        """Return the bytes for a graph, with contributions of `real` bytes."""
-        weighted = self.normalized_weight * real + self.weight * 8 if graph.weighted else 0
-        return self.fixed + self.index * graph.index + self.offset * graph.offset + self.real * real + weighted
+NONE = Rate()
+COPIED = Rate(8, 8)  # an edge list in the other memory space
+NORMALIZED = Rate(0, 8)
+OUT_WEIGHT = Rate(12.5, 0, 24)  # of weighted edges on the device, while they are summed
 
 
-NONE = Size()
+class Made(NamedTuple):
+    """Bytes of a layout: at most while it is made of an edge list, and of what stays, with the out-weights."""
 
-LEAST_PIECES = 256
-"""Pieces of rows that `propagation-blocking` makes at least, of a size that leaves few blocks without one."""
+    making: Rate
+    kept: Rate
+
+
+CSC: dict[MemorySpace, Made] = {
+    "device": Made(Rate(16.5, 16), Rate(4, 8, 12)),
+    "host": Made(Rate(12.1, 16, 8), Rate(4, 8, 16)),
+}
 
 
 class Memory(NamedTuple):
     """Memory that a method needs in addition to the frame.
 
-    `arrays`: Arrays of the graph that the method builds, in this order.
-    `arrays_on`: Memory space of these arrays; by default `memory_space`, in which the method iterates. "edges": where
-    the edges are.
-    `edge`, `vertex`: Allocated by the method in `memory_space` for the iteration.
-    `packed_edge`, `packed_vertex`: Allocated in addition on the host, by a method that iterates on the device.
-    `preparing_edge`, `preparing_vertex`, `preparing_bytes`: Allocated in `memory_space` during preparation only, before
-    `edge` and `vertex`.
-    `preparing_edges`: Number of edges for which `preparing_edge` is allocated at most.
-    `many_vertex`: Allocated in addition if many iterations are expected.
-    `pair`: Per pair of vertices.
-    `float32_from`: Number of vertices from which the iteration starts with contributions in float32.
-    `tile`: Vertices per tile. Edges are arranged in cells by tile of the source and piece of rows, half as large, and
-    each cell is padded by 3.5 edges on average.
-    `chunk_bytes`: Maximum size of each of the two device buffers through which packed edges are streamed.
-    `reads_packed`: Whether the method reads packed edges: those of `PackedRows` instead of "csc", and those in GPU
-    memory instead of its `edge`.
+    `memory_space`: Where it iterates.
+    `layout`: Layout that the graph makes for it and keeps, or the name of the attribute that holds it.
+    `made`: Bytes of that; of a CSC if not given.
+    `layout_in`: Where the layout is, if not in `memory_space`. "edges": where the edges are.
+    `normalizes`: Whether the graph keeps normalized weights for it.
+    `lists`: Whether it reads the edges as a list as well.
+    `preparing`, `preparing_edges`: Bytes during preparation only, for so many edges at most.
+    `step`: Bytes of the iteration beside the layout.
+    `float64`, `float32_from`: In addition, for contributions in float64; on graphs of fewer vertices they always are.
+    `more`: In addition, if many iterations are expected and iterates are mixed.
+    `pair`: Bytes per pair of vertices.
+    `packs`: Whether it reads packed edges: those of `PackedRows` instead of the layout, and those in GPU memory instead
+    of edges in its `step`.
+    `host`: Bytes of packed edges on the host, of a method that iterates on the device.
+    `chunks`: Bytes of all device buffers through which these are streamed.
     """
 
     memory_space: MemorySpace = "device"
-    arrays: tuple[Array, ...] = ("csc", "out_weight")
-    arrays_on: MemorySpace | Literal["edges"] | None = None
-    edge: Size = NONE
-    vertex: Size = NONE
-    packed_edge: Size = NONE
-    packed_vertex: Size = NONE
-    preparing_edge: Size = NONE
-    preparing_vertex: Size = NONE
-    preparing_bytes: int = 0
+    layout: type | str = Csc
+    made: Made | None = None
+    layout_in: MemorySpace | Literal["edges"] | None = None
+    normalizes: bool = False
+    lists: bool = False
+    preparing: Rate = NONE
     preparing_edges: int | None = None
-    many_vertex: Size = NONE
-    pair: Size = NONE
+    step: Rate = NONE
+    float64: Rate = NONE
     float32_from: int = 0
-    tile: int | None = None
-    chunk_bytes: int | None = None
-    reads_packed: bool = False
+    more: Rate = NONE
+    pair: float = 0
+    packs: bool = False
+    host: Rate = NONE
+    chunks: int = 0
 
 
 @dataclass(eq=False, repr=False)
 class Counts:
     """Counts of a graph that the memory model needs. The graph itself need not exist.
 
-    `built`: Arrays of the type `Array` that exist already.
+    `layouts`: Layouts and names of attributes of `Edges` that exist already.
     `other_memory`: Counts of the copy in the other memory space, if there is one.
     `frame_space`: As in `Coo`.
     `given`: As in `Edges`; edges that are not a list are grouped by target.
     `spread`: As in `Edges`, if its in-edges exist already.
     `packed_bytes`: Bytes of `PackedParts` that `packed` has kept, and other methods free.
     `largest_in_degree`: 0 if it is not known.
-    `blocked`: Whether the edges are in blocks, or a method has kept them so.
     """
 
     n: int
     m: int
     weighted: bool
     memory_space: MemorySpace
-    built: frozenset[str] = frozenset({"rows"})
+    layouts: frozenset[type | str] = frozenset({Coo})
     other_memory: Counts | None = None
     frame_space: MemorySpace | None = None
     given: type = Coo
     spread: float = 1.0
     packed_bytes: int = 0
     largest_in_degree: int = 0
-    blocked: bool = False
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
@@ -143,142 +138,60 @@ class Counts:
         if isinstance(graph, Counts):
             return graph
         known = vars(graph).copy()  # another thread may build an array meanwhile
-        built = {name.removeprefix("_") for name in known} & set(get_args(Array))
-        built |= {LAYOUTS[layout] for layout in [*graph.layouts] if layout in LAYOUTS}
+        layouts = frozenset([*graph.layouts, *known, graph.given, type(graph.kept(object))])
+        if graph.given is PackedParts:  # which are read as they are
+            layouts |= {Csc}
         other_memory, packed = known.get("_other_memory"), graph.kept(PackedParts)
         return cls(
-            graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
+            graph.n, graph.m, graph.weighted, graph.memory_space, layouts,
             None if other_memory is None else cls.of(other_memory), graph.frame_space, graph.given,
-            graph.spread if "csc" in built else 1.0, 0 if packed is None else packed.nbytes,
-            blocked=graph.given is Blocks or graph.kept(Blocks) is not None,
+            graph.spread if Csc in layouts else 1.0, 0 if packed is None else packed.nbytes,
         )  # fmt: skip
 
-    @property
-    def index(self) -> int:
-        """Bytes of a position of a vertex."""
-        return index_dtype(self.n).itemsize
 
-    @property
-    def offset(self) -> int:
-        """Bytes of an offset into the edges, in the memory space of the graph."""
-        return offset_dtype(self.m).itemsize if self.memory_space == "device" else 8
+def footprint(memory: Memory, graph: Counts, *, many: bool = False) -> Footprint:
+    """Return the bytes of a ranking, including those of the layout that the graph makes for it and keeps.
 
-    @property
-    def weight(self) -> int:
-        """Bytes of an edge weight."""
-        return 8 if self.weighted else 0
-
-    @property
-    def by_target(self) -> Counts:
-        """Counts of the same graph read as `Grouped`, with no other array."""
-        return replace(self, built=frozenset({"csc", "out_weight"}), given=Csc)
-
-
-def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = False) -> Footprint:
-    """Return the bytes of a ranking, including the arrays that the graph builds for it and keeps.
-
-    `real`: Bytes of a contribution at the end of the iteration: 4 if the float32 phase suffices, 8 if float64 follows.
     `many`: Whether many iterations are expected, as with alpha near 1.
     """
-    memory_space = memory.memory_space
-    if memory.tile is not None and graph.blocked:  # the layout exists
-        edge = replace(memory.edge, fixed=0, weight=0)
-        memory = memory._replace(arrays=("out_weight",), edge=edge, preparing_edge=NONE)
-    if memory.reads_packed and (graph.given is PackedParts or graph.packed_bytes):
-        memory = memory._replace(edge=NONE, preparing_edge=NONE)
-    takes_over = memory_space == "device" and real == 8 and graph.n >= memory.float32_from
-    real = 8 if graph.n < memory.float32_from else real
-    arrays_on = memory.arrays_on or memory_space
-    there, so_far = _copied(graph, graph.memory_space if arrays_on == "edges" else arrays_on)
-    if not memory.reads_packed:
-        so_far = so_far.then("device", -graph.packed_bytes)
-    arrays: tuple[Array, ...] = memory.arrays
-    if graph.given is PackedRows:
-        arrays = tuple(array for array in arrays if array != "csc")
-        arrays = arrays if memory.reads_packed else ("csc", *arrays)
-    for array in arrays:
-        there, so_far = _with_array(array, there, so_far)
-    n, edges = there.n, float(there.m)
-    if memory.tile is not None:
-        edges += 3.5 * min(2 * there.m, (n // memory.tile + 1) * max(2 * n // memory.tile + 1, LEAST_PIECES))
-
-    def total(edge: Size, vertex: Size, count: float = edges) -> float:
-        return edge.of(there, real) * count + vertex.of(there, real) * n
-
-    most = edges if memory.preparing_edges is None else min(edges, memory.preparing_edges)
-    preparing = total(memory.preparing_edge, memory.preparing_vertex, most) + memory.preparing_bytes
-    so_far = so_far.then(memory_space, temporary=preparing)
-    so_far = so_far.then("host", total(memory.packed_edge, memory.packed_vertex))
-    if memory.chunk_bytes is not None:  # chunks are sized for normalized weights in float64
-        packed, chunks = (
-            total(memory.packed_edge, NONE),
-            memory.packed_edge.of(there, 8) * edges / max(1, memory.chunk_bytes),
-        )
-        so_far = so_far.then(memory_space, packed if chunks <= 1 else 2 * packed / chunks)
-    # When float64 takes over, the ranks of the float32 phase still exist.
-    vectors = total(memory.edge, memory.vertex) + 8 * n * takes_over
-    so_far = so_far.then(memory_space, vectors + memory.pair.of(there, real) * n * n)
-    if many:
-        so_far = so_far.then(memory_space, total(NONE, memory.many_vertex))
-    # The copy of the result.
-    return so_far if graph.memory_space == memory_space else so_far.then(graph.memory_space, 8 * n)
-
-
-def _copied(graph: Counts, memory_space: MemorySpace) -> tuple[Counts, Footprint]:
-    """Return the counts and bytes of the graph copied to a memory space, as by `Edges.on`."""
-    if graph.memory_space == memory_space:
-        return graph, NOTHING
-    if graph.other_memory is not None:
-        return graph.other_memory, NOTHING
-    there = replace(
-        graph, memory_space=memory_space, built=frozenset({"rows"} if graph.given is Coo else {"csc", "out_weight"})
-    )
-    if graph.given is not Coo:
-        return there, NOTHING.then(memory_space, (graph.n + 1) * there.offset + _members(graph) + 8 * graph.n)
-    so_far = NOTHING.then(memory_space, graph.m * graph.index + _members(graph))
-    if graph.weighted:
-        _, so_far = _with_array("out_weight", graph, so_far)
-        so_far = so_far.then(memory_space, 8 * graph.n)
-        there = replace(there, built=there.built | {"out_weight"})
-    return there, so_far
-
-
-def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
-    """Return counts and bytes after `prplugin.graph.edges` has built an array, unless it exists already."""
-    n, m, memory_space = graph.n, graph.m, graph.memory_space
-    compiled = library.is_available()
-    if array == "product":  # one term per edge, allocated by each ranking
-        so_far = so_far.then(memory_space, 8 * m)
-    if array in graph.built:
-        return graph, so_far
-    if array == "rows":  # of `Grouped`; on the host a lasting graph keeps them anyway
-        so_far = so_far.then(memory_space, m * graph.index if memory_space == "device" else 0)
-    elif array == "product":  # see `prplugin.methods.engines.host_step`
-        if graph.weighted:
-            graph, so_far = _with_array("out_weight", graph, so_far)
-        # Sources, weights, and the group structure of `GroupSums`; while that is built, the row of each grouped edge.
-        so_far = so_far.then(memory_space, 16.25 * m + graph.weight * m, 24 * n + 6 * m * (graph.given is not Coo))
-    elif array == "normalized_weights":
-        if graph.weighted:
-            graph, so_far = _with_array("out_weight", graph, so_far)
-            so_far = so_far.then(memory_space, 8 * m)
-    elif array == "out_weight":
-        if memory_space == "host" and graph.weighted and not compiled:
-            so_far = so_far.then(memory_space, temporary=16.25 * m + 24 * n)
-        so_far = so_far.then(memory_space, 8 * n, (12.5 * m + 16 * n) * (memory_space == "device" and graph.weighted))
+    memory_space, there, found = memory.memory_space, graph, Footprint()
+    layout_in = graph.memory_space if memory.layout_in == "edges" else memory.layout_in or memory_space
+    if layout_in != graph.memory_space and graph.other_memory is not None:
+        there = graph.other_memory
+    elif layout_in != graph.memory_space:
+        there = replace(graph, memory_space=layout_in, layouts=frozenset({Coo if graph.given is Coo else Csc}))
+        found = found.then(layout_in, (COPIED if graph.given is Coo else CSC[layout_in].kept).of(graph))
+        if graph.weighted and graph.given is Coo:  # sums the out-weights
+            on_device = graph.memory_space == "device"
+            found = found.then(graph.memory_space, 8 * graph.n, OUT_WEIGHT.of(graph) if on_device else 0)
+    found = found.then("device", 0 if memory.packs else -graph.packed_bytes)
+    layouts = there.layouts
+    if graph.given is PackedRows and there is graph and memory.packs:
+        layouts |= {memory.layout}
+    elif graph.given is PackedRows and there is graph and Csc not in layouts:
+        found, layouts = _made(found, layout_in, CSC[layout_in], there), layouts | {Csc}
+    if memory.layout not in layouts:
+        found = _made(found, layout_in, memory.made or CSC[layout_in], there)
+    if memory.lists and Coo not in layouts:
+        found = found.then(layout_in, 4 * graph.m)
+    if memory.normalizes and "normalized_weights" not in layouts:
+        found = found.then(layout_in, NORMALIZED.of(there))
+    step = memory.step
+    if memory.packs and (graph.given is PackedParts or graph.packed_bytes):
+        step = step._replace(edge=0, weight=0)
     else:
-        graph, so_far = _with_array("rows", graph, so_far)
-        result = (n + 1) * graph.offset + _members(graph)
-        if memory_space == "device":  # two copies for the sort, and look-back words of its scan
-            temporary = m * (4 * graph.index + 2 * graph.weight + 0.5)
-        elif compiled:
-            temporary = result + m * (8.04 + graph.weight)
-        else:  # the permutation, and sort keys or the result
-            temporary = 8 * m + max(8 * m + 8 * n, result)
-        so_far = so_far.then(memory_space, temporary=temporary).then(memory_space, result)
-    return replace(graph, built=graph.built | {array}), so_far
+        found = found.then(memory_space, 0, memory.preparing.of(there, memory.preparing_edges))
+    on_host = memory.host._replace(weight=memory.host.weight * (1 + many))  # float64 follows float32
+    found = found.then("host", on_host.of(there))
+    found = found.then(memory_space, min(memory.chunks, on_host._replace(vertex=0).of(there)))
+    found = found.then(memory_space, step.of(there) + memory.pair * graph.n**2 * (1 + (many and graph.weighted)))
+    if many or graph.n < memory.float32_from:
+        found = found.then(memory_space, memory.float64.of(there))
+    if many:
+        found = found.then(memory_space, memory.more.of(there))
+    # The copy of the result.
+    return found if graph.memory_space == memory_space else found.then(graph.memory_space, 8 * graph.n)
 
 
-def _members(graph: Counts) -> int:
-    """Count the bytes of the indices and the weights of compressed rows."""
-    return graph.m * (graph.index + graph.weight)
+def _made(found: Footprint, memory_space: MemorySpace, made: Made, graph: Counts) -> Footprint:
+    return found.then(memory_space, made.kept.of(graph), made.making.of(graph))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Concatenate, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from prplugin.graph.edges import Edges
-from prplugin.graph.memory import Counts, Memory, Size
+from prplugin.graph.memory import Counts, Made, Memory, Rate
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
 from prplugin.numerics import StepRounding
@@ -22,8 +22,8 @@ from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 
 __all__ = [
-    "Array", "Edges", "Floats", "Integers", "Machine", "Memory", "Method", "Problem", "Seeds", "SeedsStep", "Size",
-    "Step", "StepRounding", "Sums",
+    "Array", "Edges", "Floats", "Integers", "Machine", "Made", "Memory", "Method", "Problem", "Rate", "Seeds",
+    "SeedsStep", "Step", "StepRounding", "Sums",
 ]  # fmt: skip
 
 
@@ -149,8 +149,8 @@ class Method(Protocol):
     `runs_on`: Processor. "auto" chooses among the methods of the processor in whose memory the edges are.
     `unavailable_reason`: Returns why the method cannot run here, or None. If there is no adjacency, only reasons that
     hold for every graph count.
-    `memory`: Bytes that a ranking holds per edge and per vertex; `unavailable_reason` compares them with the free
-    memory.
+    `memory`: Bytes of a ranking per edge and per vertex, as measured; `unavailable_reason` compares them with the free
+    memory, and `estimate` shows them.
     `prepare`: Returns a `Step`. Its keyword-only arguments, described in its docstring, are the options of the method.
     Graph and vectors may be in the other memory space: `Problem.on` and `Edges.on` copy them.
 

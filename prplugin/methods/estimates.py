@@ -11,19 +11,20 @@ from prplugin.cpu import library
 from prplugin.errors import MethodUnavailableError, counted
 from prplugin.gpu import runtime
 from prplugin.graph.edges import Edges
-from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
+from prplugin.graph.memory import Counts, Footprint, Rate, footprint
 from prplugin.machine import Machine, bytes_available, this_machine
 from prplugin.methods.registry import contenders, methods, unavailable_reason
 from prplugin.options import check_choice, validate_int
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import SPACE, MemorySpace
-from prplugin.types.edges import index_dtype
 
 Ids = Literal["int32", "int64", "string"]
 
 
 class MethodEstimate(NamedTuple):
     """Memory and time of a ranking by one method, with the defaults of `Graph.rank` and no vectors from the user.
+
+    Bytes may be 20 % off: see `prplugin.graph.memory`.
 
     Attributes
     ----------
@@ -115,7 +116,7 @@ def estimate_graph(graph: Edges | Counts, machine: Machine) -> Estimate:
     with suppress(MethodUnavailableError):
         chosen = next(contenders(counts, machine, {})).name
     for name, method in methods().items():
-        few, many = footprint(method.memory, counts), footprint(method.memory, counts, real=8, many=True)
+        few, many = (footprint(method.memory, counts, many=many) for many in (False, True))
         estimate = MethodEstimate(
             name, name == chosen, unavailable_reason(method, counts, machine), few.device.peak, few.host.peak,
             many.device.peak, many.host.peak, method.cost(counts, machine) if hasattr(method, "cost") else math.nan,
@@ -130,55 +131,31 @@ def estimate_graph(graph: Edges | Counts, machine: Machine) -> Estimate:
 def estimate_counts(
     edges: object, vertices: int | None, weighted: bool, ids: Ids, id_bytes: int, place: MemorySpace
 ) -> Estimate:
-    """Return upper bounds of the memory of a graph and its rankings, from counts alone: see `prplugin.estimate`."""
+    """Estimate the memory of a graph and its rankings from counts alone: see `prplugin.estimate`."""
     edges = validate_int("edges", edges, least=0)
     vertices = 2 * edges if vertices is None else validate_int("vertices", vertices, least=0)
     check_choice("ids", ids, get_args(Ids))
     check_choice("place", place, get_args(MemorySpace))
     counts = Counts(vertices, edges, weighted, place)
-    edge_list, by_target = estimate_graph(counts, this_machine()), estimate_graph(counts.by_target, this_machine())
-    larger = tuple(
-        one._replace(**{name: max(getattr(one, name), getattr(other, name)) for name in one._fields[3:7]})
-        for one, other in zip(edge_list.methods, by_target.methods, strict=True)
-    )
-    return replace(edge_list, ingest=_ingest(counts, ids, validate_int("id_bytes", id_bytes, least=0)), methods=larger)
+    ingest = _ingest(counts, ids, validate_int("id_bytes", id_bytes, least=0))
+    return replace(estimate_graph(counts, this_machine()), ingest=ingest)
 
 
 def _ingest(graph: Counts, ids: Ids, id_bytes: int) -> Footprint:
-    """Bound the bytes of building a graph from a frame, and those that it holds afterwards."""
-    n, m = graph.n, graph.m
-    one_id = id_bytes + 8 if ids == "string" else int(ids[3:]) // 8
+    """Bound the bytes of building a graph from a frame, and those that it holds afterwards, as measured."""
+    strings, on_device = ids == "string", graph.memory_space == "device"
+    one_id = id_bytes + 8 if strings else int(ids[3:]) // 8
     # The graph has an edge list or a CSC layout, never both; but what an edge list is computed from may be kept.
-    held = 2 * m * graph.index + m * (graph.index + graph.weight) + n * (one_id + 2 * 8)
-    bytes_of = _on_device if graph.memory_space == "device" else _on_host
-    return NOTHING.then(graph.memory_space, temporary=bytes_of(graph, ids, id_bytes)).then(graph.memory_space, held)
-
-
-def _on_device(graph: Counts, ids: Ids, id_bytes: int) -> int:
-    """Bound the bytes that `prplugin.gpu.factorize`, `group` and `strings` hold."""
-    n, m = graph.n, graph.m
-    # A hash table has 1.7 slots per id; its number is that of all ids up to 2**20, then an estimate of distinct ones.
-    many = 2 * m if 2 * m <= 1 << 20 else min(2 * m, int(1.11 * n) + (1 << 13))
-    slots = int(1.7 * many) + 1
-    slot = index_dtype(slots).itemsize
-    in_order = 3 * (8 + slot) * n + n // 2  # the distinct ids, and two copies for sorting
-    if ids == "string":
-        held = 2 * m * slot + 16 * slots + max(16 * m, in_order + n * (8 + id_bytes))
-    else:
-        sparse = 2 * m * slot + 8 * slots + in_order + 8 * n
-        dense = 2 * m * slot + 12 * m + 8 * n  # marks of a range of 32 ids per edge
-        held = max(sparse, dense, (57 if graph.weighted else 41) * m)  # grouped over a range of one id per edge
-    return held + m * graph.weight
-
-
-def _on_host(graph: Counts, ids: Ids, id_bytes: int) -> int:
-    """Bound the bytes of factorizing and grouping on the host, as measured; test_estimates.py checks this."""
-    # Including hash tables that have just grown.
-    edge, vertex = (64 + 2 * id_bytes, 240 + 2 * id_bytes) if ids == "string" else (22, 112)
-    most = graph.m * edge + graph.n * vertex
-    if ids != "string" and not library.is_available():
-        most = max(most, 92 * graph.m + 16 * graph.n)
-    return most + graph.m * graph.weight
+    held = Rate(12, 8, one_id + 16).of(graph)
+    if not on_device:  # including hash tables that have just grown
+        rates = [Rate(64 + 2 * id_bytes, 8, 240 + 2 * id_bytes)] if strings else [Rate(22, 8, 112)]
+        if not strings and not library.is_available():
+            rates.append(Rate(92, 8, 16))
+    elif strings:
+        rates = [Rate(62, 8, 75 + id_bytes)]
+    else:  # ids in a hash table, or grouped over a range of one id per edge
+        rates = [Rate(20, 8, 60), Rate(41, 24)]
+    return Footprint().then(graph.memory_space, held, max(rate.of(graph) for rate in rates))
 
 
 # --- when memory runs out -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from prplugin.cpu import kernels, library
 from prplugin.cpu.packing import PIECE
 from prplugin.cpu.sums import BLOCK_ROWS, norm_depth, packed_depth
 from prplugin.graph.edges import Edges
-from prplugin.graph.memory import Memory, Size
+from prplugin.graph.memory import Memory, Rate
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import SeedsStep, Step, Sums
@@ -24,13 +24,12 @@ runs_on = "cpu"
 reads = PackedRows, Csc
 memory = Memory(
     memory_space="host",
-    arrays=("csc", "out_weight", "normalized_weights"),
+    normalizes=True,
     # Ranks before and after their division, contributions old and new, 7 rows of history and their products; inverse
     # out-weights and the order of rows, which the graph keeps.
-    vertex=Size(5 * 8 + 7 * 4 + 3),
-    reads_packed=True,
-    # 12 more rows of history.
-    many_vertex=Size(12 * 4),
+    step=Rate(vertex=5 * 8 + 7 * 4 + 3),
+    more=Rate(vertex=12 * 4),  # rows of history
+    packs=True,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu.sums import total
-from prplugin.methods.base import Array, Edges, Floats, Machine, Memory, Problem, Size, Step, StepRounding, Sums
+from prplugin.methods.base import Array, Edges, Floats, Machine, Made, Memory, Problem, Rate, Step, StepRounding, Sums
 from prplugin.methods.engines.host_step import HostStep, product_of
 from prplugin.numerics import rounding_depth
 from prplugin.types.arrays import to_host
@@ -16,11 +16,11 @@ runs_on = "cpu"
 reads = Coo, Csc
 memory = Memory(
     memory_space="host",
-    arrays=("product", "out_weight"),
-    # Old and new ranks, contributions and, in unweighted graphs, factors; 7 rows of history; a mix.
-    vertex=Size(4 * 8 + 7 * 4 + 2 * 8, weight=-1),
-    # 12 more rows of history.
-    many_vertex=Size(12 * 4),
+    layout="product",
+    made=Made(Rate(28, 8, 24), Rate(16.25, 8, 8)),
+    # A term per edge; old and new ranks, contributions and factors, 7 rows of history, a mix.
+    step=Rate(8, 0, 4 * 8 + 7 * 4 + 2 * 8),
+    more=Rate(vertex=12 * 4),  # rows of history
 )
 
 

@@ -13,7 +13,7 @@ from prplugin.cpu.packing import PIECE
 from prplugin.errors import InvalidEdgesError
 from prplugin.gpu import cupy, runtime
 from prplugin.graph.edges import Edges, rows_of
-from prplugin.graph.memory import Counts, Memory, Size
+from prplugin.graph.memory import Counts, Memory, Rate
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -37,13 +37,13 @@ EDGE_BYTES = 2
 """Bytes per packed edge, about: 1 on web graphs, 2.7 on random ones; docs/decisions/0015-edge-compression.md."""
 
 memory = Memory(
-    arrays_on="edges",
-    edge=Size(EDGE_BYTES, weight=1),
-    vertex=Size(4 * 8, real=1, index=2),  # as of any `DeviceStep`; ranks in the given order, and both permutations
-    many_vertex=gpu_pull.MEMORY.many_vertex,
-    preparing_edge=Size(PART_BYTES, weight=2 + 1 / 16),  # normalized weights and their copy; look-back states
+    layout_in="edges",
+    step=Rate(EDGE_BYTES, 8, 44),  # as of any `DeviceStep`; ranks in the given order, and both permutations
+    float64=Rate(vertex=4),
+    more=gpu_pull.MEMORY.more,
+    preparing=Rate(PART_BYTES, 16.5),  # normalized weights and their copy; look-back states
     preparing_edges=PART,
-    reads_packed=True,
+    packs=True,
 )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
-from prplugin.methods.base import Array, Edges, Machine, Memory, Problem, SeedsStep, Size, Step
+from prplugin.methods.base import Array, Edges, Machine, Memory, Problem, Rate, SeedsStep, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.types.edges import Csc
 
@@ -24,10 +24,10 @@ MOST, LEAST = 8 * gpu_merge.THREADS, 512
 IN_CACHE, NARROW_FROM = 6_500_000, 4_000_000
 
 memory = Memory(
-    edge=Size(20 / LEAST, normalized_weight=1),  # pieces, and normalized weights
-    vertex=gpu_merge.VERTEX,
-    many_vertex=gpu_merge.HISTORY_VERTEX,
+    step=Rate(20 / LEAST, 4, gpu_merge.VERTEX),  # pieces, and normalized weights
+    float64=Rate(0, 4),
     float32_from=NARROW_FROM,
+    more=Rate(vertex=8 + gpu_merge.HISTORY_VERTEX),
 )
 unavailable_reason = gpu_pull.reason_of(memory)
 

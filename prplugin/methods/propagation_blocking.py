@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import blocks, cupy, runtime
 from prplugin.gpu.structs import Argument, Struct
-from prplugin.methods.base import Array, Edges, Machine, Memory, Problem, Size, Step
+from prplugin.methods.base import Array, Edges, Machine, Made, Memory, Problem, Rate, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
 from prplugin.types.arrays import synchronize
@@ -31,13 +31,13 @@ BLOCKS = Struct(
 )  # fmt: skip
 
 memory = Memory(
-    arrays=("rows", "out_weight"),
-    # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight in both orders.
-    edge=Size(4.5, real=1, normalized_weight=2, weight=0.5),  # and the position of each weighted edge
-    preparing_edge=Size(10.5, weight=1),  # edges by tile, and the layout
-    vertex=gpu_merge.VERTEX,
-    many_vertex=gpu_merge.HISTORY_VERTEX,
-    tile=1 << blocks.TILE_BITS,
+    layout=Blocks,
+    # Edges by tile, and the layout: two 16-bit indices, an eighth of a 32-bit one, and the position of weighted edges.
+    made=Made(Rate(11, 8, 8), Rate(4.7, 4, 8)),
+    lists=True,
+    step=Rate(4, 8, gpu_merge.VERTEX),  # contributions, and normalized weights in both orders
+    float64=Rate(4, 8),
+    more=Rate(vertex=8 + gpu_merge.HISTORY_VERTEX),
 )
 
 

@@ -18,7 +18,7 @@ from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import cupy, runtime
 from prplugin.graph.memory import Counts, footprint
 from prplugin.machine import this_machine
-from prplugin.methods.base import Edges, Floats, Machine, Memory, Problem, Size, Step
+from prplugin.methods.base import Edges, Floats, Machine, Memory, Problem, Rate, Step
 from prplugin.methods.engines import gpu_pull, packed
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.options import validate_int
@@ -35,13 +35,12 @@ EDGE_BYTES = 1.5  # per packed edge, about: 1 on web graphs, 2.7 on random ones;
 REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 
 memory = Memory(
-    arrays_on="host",
-    edge=Size(packed.PIECE_BYTES * (1 / packing.PIECE + 1 / packed.PART)),
-    vertex=gpu_pull.MEMORY.vertex,
-    many_vertex=gpu_pull.MEMORY.many_vertex,
-    packed_edge=Size(EDGE_BYTES, normalized_weight=1),
-    packed_vertex=Size(8, index=2),  # permutation of the vertices and its inverse, and their out-weights
-    chunk_bytes=CHUNK_BYTES,
+    layout_in="host",
+    step=Rate(packed.PIECE_BYTES * (1 / packing.PIECE + 1 / packed.PART), vertex=gpu_pull.MEMORY.step.vertex),
+    float64=Rate(vertex=4),
+    more=gpu_pull.MEMORY.more,
+    host=Rate(EDGE_BYTES, 4, 16),  # permutation of the vertices and its inverse, and their out-weights
+    chunks=2 * CHUNK_BYTES,
 )
 
 
@@ -52,7 +51,7 @@ def unavailable_reason(adjacency: Edges | None, machine: Machine) -> str | None:
         reason = packed.too_many(adjacency.n)
     if reason or adjacency is None:
         return reason
-    return gpu_pull.unavailable_reason(memory._replace(chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
+    return gpu_pull.unavailable_reason(memory._replace(chunks=2 * LEAST_BYTES), adjacency, machine, REMEDY)
 
 
 # Fitted to benchmarks/results/kernels.md; the layout is that on the host.
@@ -330,6 +329,6 @@ class _Buffer:
 def chunk_bytes_for(problem: Problem) -> int:
     """Return the chunk size such that two buffers fit in GPU memory beside vectors and the table of pieces."""
     given = 2 * (problem.personalization is not None) + (problem.dangling is not None)
-    beside = footprint(memory._replace(chunk_bytes=0), Counts.of(problem.adjacency), real=8).device.peak
-    taken = beside + 8 * given * problem.adjacency.n
-    return min(CHUNK_BYTES, max(LEAST_BYTES, (runtime.available_bytes() - taken) // 2))
+    beside = footprint(memory._replace(chunks=0), Counts.of(problem.adjacency)).device.peak
+    taken = beside + 8 * (given + 1.5) * problem.adjacency.n  # float64 follows float32
+    return min(CHUNK_BYTES, max(LEAST_BYTES, int(runtime.available_bytes() - taken) // 2))

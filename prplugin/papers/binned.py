@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from prplugin.errors import InvalidOptionError
-from prplugin.methods.base import Edges, Floats, Machine, Problem, Step
+from prplugin.methods.base import Edges, Floats, Machine, Problem, Rate, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
@@ -21,7 +20,7 @@ from prplugin.types.edges import Csc
 
 name = "binned"
 runs_on = "gpu"
-memory = gpu_pull.MEMORY._replace(vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2))  # rows, begins, ends
+memory = gpu_pull.MEMORY._replace(step=Rate(0, 4, 40))  # rows, begins, ends
 unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(69e-6, edge=2.1e-11, vertex=4e-11, longest=1.5e-9)  # fitted to benchmarks/results/kernels.md
 

@@ -19,7 +19,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -30,7 +29,7 @@ from prplugin.cpu import library
 from prplugin.cpu.library import Kernel
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import cupy, cupyx, runtime
-from prplugin.methods.base import Edges, Floats, Integers, Machine, Problem, Size, Step
+from prplugin.methods.base import Edges, Floats, Integers, Machine, Problem, Rate, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_bool, validate_int
 from prplugin.papers._forms import Form, PaperForm, PaperStep, check_form, launch_of, out_degrees
@@ -59,9 +58,9 @@ TURN, IDLE_TURN = 1.2e-7, 5e-13  # seconds per turn of the longest loop; per tur
 TAIL_EDGE, TAIL_FIXED = 1.2e-8, 100_000  # seconds per tail edge and thread; edges that take as long as the copies
 
 memory = gpu_pull.MEMORY._replace(
-    vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2),  # begins, ends and indices of heads
-    preparing_vertex=Size(64, index=1, offset=2),  # vertices sorted by in-degree
-    preparing_bytes=24 * CHUNK,  # copies of tails to the host for timing
+    step=Rate(0, 4, 40),  # begins, ends and indices of heads
+    preparing=Rate(24, vertex=76),  # copies of tails to the host for timing; vertices sorted by in-degree
+    preparing_edges=CHUNK,
 )
 
 divided_tails = Kernel(

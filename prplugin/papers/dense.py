@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from prplugin.cpu.sorting import run_starts
 from prplugin.gpu import blocks, cupy, runtime
-from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Problem, Size, Step
+from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Made, Problem, Rate, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
@@ -30,10 +30,10 @@ name = "dense"
 runs_on = "gpu"
 reads = Matrix, Coo
 memory = gpu_pull.MEMORY._replace(
-    arrays=("rows", "out_weight"),
-    edge=Size(),
-    preparing_edge=Size(40, weight=1),  # pairs, their order and their entries, with buffers for sorting
-    pair=Size(4, normalized_weight=1, weight=-0.5),  # an int32, or a normalized weight
+    layout="matrix",  # which the graph does not keep
+    made=Made(Rate(40, 8, 8), Rate(vertex=8)),  # pairs, their order and their entries, with buffers for sorting
+    step=Rate(vertex=28),
+    pair=4,  # an int32, or a normalized weight
 )
 unavailable_reason = gpu_pull.reason_of(memory)
 

@@ -12,7 +12,7 @@ from prplugin.types.edges import Coo
 name = "edge"
 runs_on = "gpu"
 nondeterministic = True  # the order of atomic additions varies
-memory = gpu_pull.MEMORY._replace(arrays=("csc", "rows", "out_weight"))
+memory = gpu_pull.MEMORY._replace(lists=True)
 unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(61e-6, edge=2.4e-11, vertex=4.3e-11)  # fitted to benchmarks/results/kernels.md
 

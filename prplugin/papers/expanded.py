@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
-from prplugin.methods.base import Edges, Floats, Integers, Machine, Problem, Size, Step
+from prplugin.methods.base import Edges, Floats, Integers, Machine, Problem, Rate, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
@@ -25,8 +24,8 @@ LEAST = 32 * TERM  # a piece is a multiple of 32 edges
 MOST = 32_768  # limit of a piece in bytes; every GPU allows a block 48 KB of shared memory without opt-in
 
 memory = gpu_pull.MEMORY._replace(
-    edge=Size(PIECE_BYTES / SIZE, real=1, normalized_weight=1),
-    vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),  # runs of edges
+    step=Rate(PIECE_BYTES / SIZE + 4, 4, 36),  # contributions in edge order, and runs of edges
+    float64=Rate(4, 4, 4),
 )
 unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(83e-6, edge=1.2e-11, vertex=5.3e-11)  # fitted to benchmarks/results/kernels.md

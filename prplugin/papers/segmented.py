@@ -19,7 +19,7 @@ from prplugin.cpu.sorting import stable_order
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import cupy, cupyx
 from prplugin.graph.edges import group_sizes
-from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Problem, Size, Step
+from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Made, Problem, Rate, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_bool, validate_int
@@ -58,11 +58,10 @@ LONGEST = 1 << 14  # most edges per thread for which a candidate is timed: some 
 LAUNCHES = 10  # most consecutive launches that are timed; fewer if they fill a millisecond
 
 memory = gpu_pull.MEMORY._replace(
-    arrays=("rows", "out_weight"),
-    edge=Size(index=1, normalized_weight=1, weight=1),  # a second copy of the in-edges, by descending in-degree
-    vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),
-    preparing_edge=Size(0.5, index=5, weight=2),  # buffers for sorting them
-    preparing_vertex=Size(2 * 8, index=1),
+    layout="segments",  # which the graph does not keep
+    made=Made(Rate(20.5, 16, 28), Rate(vertex=8)),  # buffers for sorting the edges
+    lists=True,
+    step=Rate(4, 12, 36),  # a second copy of the in-edges, by descending in-degree
 )
 unavailable_reason = gpu_pull.reason_of(memory)
 # Fitted to benchmarks/results/kernels.md; most of the layout is the measurement.

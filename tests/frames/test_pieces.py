@@ -193,5 +193,5 @@ def test_device_memory_is_bounded_by_two_pieces(tmp_path, in_parts, monkeypatch,
         rmm.mr.set_current_device_resource(upstream)
     assert ranking.method == "packed"
     adjacency = graph._graph.adjacency
-    vectors = footprint(packed.memory, Counts.of(adjacency), 8, many=True).device.held
+    vectors = footprint(packed.memory, Counts.of(adjacency), many=True).device.held
     assert peak <= adjacency.get(PackedParts).nbytes + vectors + 2 * part * (16 if weight is None else 24)

@@ -188,10 +188,9 @@ def test_ranks_agree_within_a_tenth_of_the_edges(monkeypatch, method, arguments,
 @pytest.mark.gpu
 def test_auto_falls_back_where_an_allocation_fails():
     """Small graphs skip the query of the memory, so that it is an allocation that fails."""
-    frame = rapids.as_cudf(rmat(13, 200))
-    graph = prplugin.Graph(frame)
-    size = len(frame) * 4  # of the in-edges
-    with limited_memory(size):
+    edges = rmat(13, 200)
+    graph = prplugin.Graph(rapids.as_cudf(edges.assign(w=1.5)), weight="w")
+    with limited_memory(4 * len(edges)):  # normalized weights take twice as much
         found = graph.rank()
     assert found.method not in ("persistent", "propagation-blocking")
     assert np.abs(rapids.on_host(found.ranks) - rapids.on_host(graph.rank().ranks)).sum() <= 2e-6

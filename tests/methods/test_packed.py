@@ -120,13 +120,13 @@ def test_row_sums_of_a_graph(monkeypatch, method, part, reordered, memory_space)
 
 
 def test_packed_edges_that_are_held_are_counted():
-    first = Counts(1_000, 50_000, False, "device", frozenset({"csc", "out_weight"}))
+    first = Counts(1_000, 50_000, False, "device", frozenset({Csc}))
     again = replace(first, packed_bytes=90_000)
     new, held = (footprint(packed.memory, counts).device for counts in (first, again))
     assert new.held - held.held == packed.EDGE_BYTES * first.m
     assert held.peak == held.held < new.peak  # nothing is sorted
     beside, instead = (footprint(persistent.memory, counts).device for counts in (first, again))
-    assert beside.held - instead.held == 90_000
+    assert beside.held - instead.held == pytest.approx(90_000, abs=1)  # rounded down
 
 
 @pytest.mark.parametrize("method", PACKED)

@@ -7,8 +7,8 @@ import numpy as np
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import cupy, runtime
 from prplugin.gpu.structs import ENTRIES, LAYOUT, VECTORS
-from prplugin.graph.memory import Counts, footprint
-from prplugin.methods.base import Array, Floats, Integers, Memory, Problem, Seeds, SeedsStep, Size, Sums
+from prplugin.graph.memory import NORMALIZED, Counts, footprint
+from prplugin.methods.base import Array, Floats, Integers, Memory, Problem, Seeds, SeedsStep, Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.numerics import depth_for
 from prplugin.types.edges import Csc
@@ -38,7 +38,7 @@ class DeviceBatch(gpu_pull.MixedOnDevice, SeedsStep):
     def __init__(self, problem: Problem, seeds: int) -> None:
         adjacency = problem.adjacency
         self._n, self._m, self._alpha, self._target = adjacency.n, adjacency.m, problem.alpha, problem.dangling
-        of_graph = footprint(Memory(edge=Size(normalized_weight=1)), Counts.of(adjacency), real=8)
+        of_graph = footprint(Memory(step=NORMALIZED), Counts.of(adjacency))
         self.width = _width_for(seeds, of_graph.device.peak, adjacency.n)
         offsets, self._sources, weights = adjacency.get(Csc)
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, self._sources)

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
 from prplugin.gpu.structs import EQUATION, LAUNCH, PIECES, SETUP, START, STORE, Argument, Workspace
-from prplugin.methods.base import Array, Floats, Integers, Problem, Size, StepRounding, Sums
+from prplugin.methods.base import Array, Floats, Integers, Problem, StepRounding, Sums
 from prplugin.methods.engines import gpu_pull
 from prplugin.types.arrays import to_host
 
@@ -43,8 +43,8 @@ MIXING_FROM = 10.0
 On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges.
 """
 
-VERTEX = Size(4 * 8)  # bytes per vertex: inverse out-weight, contributions twice, and ranks
-HISTORY_VERTEX = Size(4 * (WINDOWS[1][0] + 1 + WINDOWS[1][0] // WINDOWS[1][1]))  # those of the long window
+VERTEX = 4 * 8  # bytes per vertex: inverse out-weight, contributions twice, and ranks
+HISTORY_VERTEX = 4 * (WINDOWS[1][0] + 1 + WINDOWS[1][0] // WINDOWS[1][1])  # those of the long window
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from prplugin.gpu import cupy, runtime
 from prplugin.gpu.structs import EQUATION
 from prplugin.graph.memory import Counts, footprint
-from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Memory, Problem, Size, Step, Sums
+from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Memory, Problem, Rate, Step, Sums
 from prplugin.numerics import StepRounding, depth_for
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Csc
@@ -30,9 +30,9 @@ ROW_DEPTH = 2  # rounding depth of a compensated sum of up to 2**26 terms: see s
 
 # Memory of a `DeviceStep` that pulls over the in-edges.
 MEMORY = Memory(
-    edge=Size(normalized_weight=1),
-    vertex=Size(3 * 8, real=1),  # inverse out-weights, row sums and ranks; contributions
-    many_vertex=Size(4 * depth_for(1.0).rows),
+    step=Rate(0, 4, 3 * 8 + 4),  # normalized weights; inverse out-weights, row sums, ranks and contributions
+    float64=Rate(0, 4, 4),
+    more=Rate(vertex=8 + 4 * depth_for(1.0).rows),  # ranks of the float32 phase, and a history
 )
 
 
@@ -268,9 +268,9 @@ def unavailable_reason(
     """Return why a method cannot run on this GPU, or why this graph does not fit in its memory; None if it can run."""
     if (reason := runtime.unavailable_reason()) or adjacency is None:
         return reason
-    if memory.pair == Size() and adjacency.n + adjacency.m <= SMALL:
+    if not memory.pair and adjacency.n + adjacency.m <= SMALL:
         return None
-    needed = footprint(memory, Counts.of(adjacency), real=8).device.peak  # for float64
+    needed = footprint(memory, Counts.of(adjacency)).device.peak
     if runtime.fits(needed):
         return None
     available = runtime.available_bytes()
