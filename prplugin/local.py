@@ -262,9 +262,8 @@ class LocalGraph:
             self._checked()
             unknown = Unknown(options.unknown)
             found = (self._rank_one if options.seeds is None else self._rank_many)(options, watch, unknown)
-            if not unknown.counts or found._history is None:
-                return found
-            return replace(found, _history=found._history._replace(unknown=unknown.found()))
+            history = found._history if unknown.counts else None
+            return replace(found, _history=history._replace(unknown=unknown.found())) if history else found
 
     def _rank_one(self, options: Options, watch: Watch, unknown: Unknown) -> Ranking:
         """Compute one ranking by the first attempt that finds it; others find where the next one starts."""
@@ -342,7 +341,7 @@ class LocalGraph:
         """Rank by the method that is named, or by that of least cost that does not run out of the GPU's memory."""
         options, failed = query.options, dict[str, str]()
         while True:
-            with self._allocating(wait=False):
+            with nullcontext() if self._cheapest else self._allocating(wait=False):  # it may sample the edges
                 how = options.method_options, self._cheapest, failed
                 method = choose(options.method, self._edges, this_machine(), *how)
             try:
@@ -365,7 +364,8 @@ class LocalGraph:
 
                 order = order_proof(adjacency, vertices, options, selected)
             how: Any = options, machine, query.watch, start.ranks
-            ranks, outcome = solve_by(method, problem, *how, closer=start.tol, order=order, groups=query.groups)
+            more: Any = {"closer": start.tol, "order": order, "groups": query.groups, "lasting": self._lasting}
+            ranks, outcome = solve_by(method, problem, *how, **more)
             if self._lasting and outcome.converged and options.rule.proves:
                 last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
                 with self._lock:

@@ -105,6 +105,7 @@ def _arguments() -> Callable[..., Argument]:
             """Replace members that are no pointers."""
             for name, number in numbers.items():
                 struct.pack_into(self.declared.formats[name], self._buffer, self.declared.offsets[name], number)
+            self.values.update(numbers)
 
     return Arguments
 
@@ -116,7 +117,8 @@ class Workspace:
     """
 
     def __init__(self, **sizes: int) -> None:
-        memory = cupy.cuda.alloc(8 * sum(sizes.values()))
+        self.nbytes = 8 * sum(sizes.values())
+        memory = cupy.cuda.alloc(self.nbytes)
         begins = accumulate(sizes.values(), initial=0)
         self._sizes = sizes
         self._memory = {name: memory + 8 * begin for name, begin in zip(sizes, begins, strict=False)}

@@ -76,6 +76,7 @@ class Edges:
     """Cache of `prplugin.methods.engines.host_step` between rankings."""
 
     _kept: object = None
+    _step: tuple[str, Any] | None = None  # that a method has left for its next ranking, and the name of the method
 
     def __init__(self, edges: Coo | Grouped, *, symmetric: bool = False) -> None:
         self.n, self.m, self.symmetric = edges.n, edges.m, symmetric
@@ -155,11 +156,26 @@ class Edges:
     def keep(self, layout: object) -> None:
         """Keep what a method has made of the edges in GPU memory, until another method ranks; None frees its memory."""
         self._kept = layout
+        if layout is None:
+            self._step = None
 
     def kept(self, layout: type[Kept]) -> Kept | None:
         """Return the layout of this type that a method has kept, or None."""
         kept = self._kept  # another thread may clear it
         return kept if isinstance(kept, layout) else None
+
+    def keep_step(self, method: str, step: object) -> None:
+        """Keep the step of a method for the next ranking, as long as no other method ranks."""
+        self._step = method, step
+
+    def has_step(self, method: str) -> bool:
+        """Return whether the method has left its step."""
+        return (self._step or ("", None))[0] == method
+
+    def take_step(self, method: str) -> Any:
+        """Return the step that the method has left, which belongs to the caller from now on, or None."""
+        name, step = self.__dict__.pop("_step", None) or ("", None)  # at once: other threads rank too
+        return step if name == method else None
 
     def keep_only(self, layouts: tuple[type, ...]) -> None:
         """Free the memory of what a method has kept, unless it is in one of these layouts."""

@@ -60,6 +60,14 @@ class Step(Protocol):
         """Store contributions as "float64" (default) or "float32" from the next `start` on, and update `rounding`."""
         return
 
+    def rest(self) -> bool:
+        """Free what only this ranking needs; return whether the graph may keep the step for `reuse`."""
+        return False
+
+    def reuse(self, problem: Problem) -> None:
+        """Take another equation on the same graph. Ranks that were returned before stay as they are."""
+        raise TypeError("this step ranks once")
+
     def start(self, ranks: Floats | float) -> None:
         """Set the ranks to x_0: an array in host or device memory, which is not altered, or one number for all."""
 

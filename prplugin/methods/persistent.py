@@ -92,5 +92,12 @@ class PersistentPlan(gpu_merge.PiecesPlan):
     def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[object, ...]:
         return self.piece_arguments(fronts, tails), self._sources, self._normalized_weights.of(dtype)
 
+    @property
+    def nbytes(self) -> int:
+        return self._normalized_weights.nbytes
+
+    def rest(self) -> bool:
+        return True
+
     def begin(self, contributions: Array) -> None:
         """Do nothing: this plan has no work that needs only the contributions of rows."""

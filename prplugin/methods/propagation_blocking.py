@@ -152,6 +152,14 @@ class BlockedPlan:
         )  # fmt: skip
         return (self._arguments,)
 
+    @property
+    def nbytes(self) -> int:
+        return self._normalized_weights.nbytes
+
+    def rest(self) -> bool:
+        self._values = self._arguments = None
+        return False
+
     def begin(self, contributions: Array) -> None:
         """Start the part of an iteration that needs only the contributions of rows; others may not have arrived yet."""
         if not self._row_spans:

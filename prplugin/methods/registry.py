@@ -232,8 +232,10 @@ def choose(
     if name == "auto":
         key = machine, *options
         known = None if failed or not cheapest else cheapest.get(key)
-        if known and not unavailable_reason(known, adjacency, machine):
-            return known
+        if known:
+            has_memory = isinstance(adjacency, Edges) and adjacency.has_step(known.name)
+            if has_memory or not unavailable_reason(known, adjacency, machine):
+                return known
         chosen, is_least = _cheapest(adjacency, machine, options, failed=failed)
         if cheapest is not None and is_least:
             cheapest[key] = chosen

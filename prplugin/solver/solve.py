@@ -62,11 +62,12 @@ class OwnIterations(Strategy):
 
 def solve_by(
     method: Method, problem: Problem, options: Options, machine: Machine, watch: Watch, start: Floats | None, *,
-    closer: float = math.inf, order: OrderProof | None = None, groups: GroupProof | None = None,
+    closer: float = math.inf, order: OrderProof | None = None, groups: GroupProof | None = None, lasting: bool = False,
 ) -> tuple[Floats, Outcome]:  # fmt: skip
     """Prepare a method and iterate; return ranks and outcome. All other memory is freed on return, and on errors.
 
     `start`: Ranks of sum 1; None: 1/n each. `groups`: Proves the ranks of each group; the ranks returned have sum 1.
+    `lasting`: Whether the graph keeps the step, if it is reusable, for the next ranking.
     The other parameters are those of `solve`.
     """
     adjacency = problem.adjacency
@@ -75,7 +76,11 @@ def solve_by(
     if groups is not None and (parts := groups.parts(adjacency)):
         return _solve_each(method, problem, options, machine, watch, start, groups, parts)
     adjacency.keep_only(getattr(method, "reads", ()))
-    step = method.prepare(problem, machine, **options.method_options)
+    step = None if options.method_options else adjacency.take_step(method.name)
+    if step is None:
+        step = method.prepare(problem, machine, **options.method_options)
+    else:
+        step.reuse(problem)
     step.every_pass = watch.report is not None
     # Where any start will do: the bound is proved, and nobody asks for a number of iterations or for other teleports.
     step.free_start = options.rule.proves and options.max_iter is None and problem.personalization is None
@@ -95,8 +100,10 @@ def solve_by(
 
         groups.settle(step, outcome, provable, again)
         watch.iterations(options, 0)(int(outcome.iterations), float(outcome.error_bound), ())
-    outcome.notes = step.notes
-    return step.ranks(), outcome
+    outcome.notes, ranks = step.notes, step.ranks()
+    if lasting and not options.method_options and step.rest():
+        adjacency.keep_step(method.name, step)
+    return ranks, outcome
 
 
 def _solve_each(

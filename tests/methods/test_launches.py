@@ -126,6 +126,10 @@ def test_iterations(launched, monkeypatch, method, given, weighted):
     step._allocate_history(1e-6, 1.0)
     step._history.set(phase=gpu_merge.BEGINNING, width=32)
     step._iterate(step._latest, step._totals[0], 5, 1e-6, 0.9, 2.0, 10.0, step._history)
+    assert step.rest()
+    step.reuse(given)
+    step.start(1 / N)
+    step._iterate(step._latest, step._totals[0], 5, 1e-6, 0.9, 2.0, 10.0)
     assert names(launched) >= {"merge_start", "propagate" if method is propagation_blocking else "persist"}
 
 

@@ -18,7 +18,6 @@ from prplugin.methods import persistent
 from prplugin.methods.engines import gpu_merge
 from prplugin.numerics import StepRounding
 from prplugin.solver.certificate import Certificate
-from prplugin.types.edges import Csc
 
 PERSISTENT = [param("persistent")]
 ALPHA = 0.85
@@ -41,8 +40,9 @@ def test_change_for_tol_meets_bound():
 
 def step_of(adjacency, dtype="float64", size=512):
     """Return a step whose pieces have `size` rows plus edges."""
-    plan = persistent.PersistentPlan(adjacency.on("device"))
-    plan.pieces = gpu_merge.cut(adjacency.on("device").get(Csc).offsets, adjacency.m, size, np.dtype(np.int32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_merge, "even_size", lambda *_: size)
+        plan = persistent.PersistentPlan(adjacency.on("device"))
     step = gpu_merge.MergeStep(Problem(adjacency.on("device"), ALPHA), plan)
     step.set_contribution_dtype(dtype)
     return step
@@ -94,6 +94,36 @@ def test_steps_of_arbitrary_in_degrees(method, in_degrees, size):
         step()
         ranks = expected_step(adjacency, ranks, "float64")
     np.testing.assert_allclose(step.ranks().get(), ranks, rtol=1e-13, atol=0)
+
+
+# --- a step for one ranking after another ---------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", ["persistent", "propagation-blocking"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_kept_step_ranks_as_a_new_one_does(method, weighted):
+    cudf = pytest.importorskip("cudf")
+    n, random = 70_000, np.random.default_rng(5)  # more than `EARLY_HISTORY`
+    around = np.arange(n)
+    # A ring with a few chords needs many iterations, and so a history.
+    frame = undirected_edges(around, (around + 1) % n)
+    frame = pd.concat([frame, pd.DataFrame(random.integers(0, n, (2000, 2)), columns=["src", "dst"])])
+    frame = cudf.from_pandas(
+        frame.astype("int32").assign(w=random.random(len(frame)))[["src", "dst", *["w"] * weighted]]
+    )
+    weight = "w" if weighted else None
+    options = [
+        {}, {}, {"alpha": 0.99}, {"alpha": 0.99}, {"tol": 1e-9}, {"dtype": "float32", "tol": 1e-4}, {},
+        {"personalization": [3, 5]}, {"dangling": [7]}, {"alpha": 0.99, "nstart": [1]}, {"alpha": 0.99}, {"max_iter": 200},
+    ]  # fmt: skip
+    graph = prplugin.Graph(frame, weight=weight)
+    for each in options:
+        kept = graph.rank(method=method, **each)
+        new = prplugin.Graph(frame, weight=weight).rank(method=method, **each)
+        assert (kept.iterations, kept.error_bound) == (new.iterations, new.error_bound), each
+        assert (kept.ranks == new.ranks).all(), each
+    assert graph._graph.adjacency.take_step(method) is not None
 
 
 # --- Anderson mixing ----------------------------------------------------------------------------------------------

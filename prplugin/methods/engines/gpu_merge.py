@@ -43,6 +43,8 @@ MIXING_FROM = 10.0
 On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges.
 """
 
+KEPT_PART = 8  # a step is kept if so many times its memory can be allocated
+
 VERTEX = 4 * 8  # bytes per vertex: inverse out-weight, contributions twice, and ranks
 HISTORY_VERTEX = 4 * (WINDOWS[1][0] + 1 + WINDOWS[1][0] // WINDOWS[1][1])  # those of the long window
 
@@ -99,8 +101,15 @@ class Plan(Protocol):
         Integers | None
     )  # of the rows, as uint32, if ranks near those by in-degree are a better start than equal ones
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of device memory that the plan keeps between rankings."""
+
     def rounding_depth(self, dtype: DTypeLike) -> int:
         """Return the rounding depth of a row sum, as in `StepRounding.row`, with contributions of this type."""
+
+    def rest(self) -> bool:
+        """Free what only a ranking needs; return whether the last `arguments` remain valid."""
 
     def kernel(self, dtype: DTypeLike) -> runtime.Kernel:
         """Return the kernel for contributions of this type."""
@@ -152,9 +161,9 @@ class MergedRows(gpu_pull.MixedOnDevice):
 
         The first of these is cleared by the first `start`, whose grid has the given number of blocks.
         """
-        adjacency, totals, alpha = problem.adjacency, gpu_pull.TOTALS, problem.alpha
+        adjacency, totals = problem.adjacency, gpu_pull.TOTALS
         self._plan, self._rows, self._n, self._starting = plan, rows, adjacency.n, blocks
-        self._weighted, self._alpha = adjacency.weighted, alpha
+        self._weighted, self._dtype, self._mean = adjacency.weighted, np.dtype(np.float64), 1.0 / n
         crossing = 0 if plan is None else plan.crossing
         most = 0 if plan is None else most_blocks_of(plan)
         own = {f"own {i}": size for i, size in enumerate(sizes)}
@@ -165,13 +174,20 @@ class MergedRows(gpu_pull.MixedOnDevice):
         self._begun = workspace.array("begun")
         arrays = [workspace.array(name) for name in own]
         self._to_clear = arrays[0]
-        uniform = 1.0 / n
         self._setup = SETUP(
-            {}, n=rows, pieces=crossing, out_weight=adjacency.out_weight, weighted=adjacency.weighted, target=uniform,
-            teleport=(1 - alpha) * uniform, tails=workspace["tails"], constants=workspace["constants"],
+            {}, n=rows, pieces=crossing, out_weight=adjacency.out_weight, weighted=adjacency.weighted,
+            target=self._mean, teleport=0.0, tails=workspace["tails"], constants=workspace["constants"],
             inverse_out_weight=workspace["inverse_out_weight"], arrived=workspace["arrived"], begun=workspace["begun"],
         )  # fmt: skip
-        # w and (1 - alpha) * v, each an array and its stride, which is 0 for a uniform vector.
+        self._contributions: list[Floats] = []
+        self._set_equation(problem)
+        return arrays
+
+    def _set_equation(self, problem: Problem) -> None:
+        """Set alpha, w and (1 - alpha) * v, each of these an array and its stride, which is 0 for a uniform vector."""
+        workspace, alpha = self._workspace, problem.alpha
+        self._alpha = alpha
+        self._setup.set(teleport=(1 - alpha) * self._mean)
         v = problem.personalization
         w = v if problem.dangling is None else problem.dangling
         self._equation = EQUATION(
@@ -179,15 +195,16 @@ class MergedRows(gpu_pull.MixedOnDevice):
             teleport=workspace["constants"] + 8 if v is None else (1 - alpha) * v, teleport_step=int(v is not None),
             inverse_out_weight=workspace["inverse_out_weight"],
         )  # fmt: skip
-        self._contributions: list[Floats] = []
-        return arrays
 
     def set_contribution_dtype(self, dtype: str) -> None:
-        self._edges: tuple[object, ...] = ()  # frees their memory first
         rounding = self._rounding._replace(row=self._row_depths[dtype])
         self.rounding = gpu_pull.rounding_in(rounding, dtype, weighted=self._weighted)
-        real = np.dtype(dtype)
-        first = self._workspace["contributions"]
+        self._dtype = np.dtype(dtype)
+
+    def _prepare_launches(self) -> None:
+        """Set what depends on the type of the contributions."""
+        self._edges: tuple[object, ...] = ()  # frees their memory first
+        real, first = self._dtype, self._workspace["contributions"]
         both = first, first + real.itemsize * self._n
         self._contributions = [cupy.ndarray(self._n, real, pointer) for pointer in both]
         self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=real)
@@ -200,8 +217,8 @@ class MergedRows(gpu_pull.MixedOnDevice):
             self._edges = self._plan.arguments(real, self._workspace["fronts"], self._workspace["tails"])
 
     def start(self, ranks: Floats | float) -> None:
-        if not self._contributions:
-            self.set_contribution_dtype("float64")
+        if not self._contributions or self._contributions[0].dtype != self._dtype:
+            self._prepare_launches()
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
         per_edge, in_degrees = 0.0, None
         if given is None and self.free_start and self._plan.in_degrees is not None and self._plan.m:
@@ -256,11 +273,25 @@ class MergeStep(MergedRows):
         self._row_depths = {dtype: plan.rounding_depth(dtype) for dtype in ("float32", "float64")}
         # After a mix, ranks and the contributions and dangling mass of them are scaled: two roundings more for each.
         self._rounding = self.rounding = rounding._replace(edge=rounding.edge + 2, dangling=rounding.dangling + 2)
+        self._stored: Argument | None = None  # history of this ranking or of one before
+        self._slow: tuple[Any, ...] = ()  # a ranking that needed a history, and the window of that
+        self.reuse(problem)
+
+    def rest(self) -> bool:
+        stored = 0 if self._stored is None else self._stored.values["vectors"].nbytes
+        if not self._plan.rest():
+            self._contributions, self._edges = [], ()
+        return runtime.fits(KEPT_PART * (self._workspace.nbytes + stored + self._plan.nbytes))
+
+    def reuse(self, problem: Problem) -> None:
+        self._set_equation(problem.on("device"))
         self._history: Argument | None = None
         self._fits_history, self._phase = True, WAITING
 
     def start(self, ranks: Floats | float) -> None:
         super().start(ranks)
+        equation = self._equation.values
+        self._repeats = isinstance(ranks, float) and not equation["target_step"] and not equation["teleport_step"]
         self._latest: tuple[int, object] = self._starting, self._begun
         self._change = np.inf
         self._phase = min(self._phase, BEGINNING)
@@ -272,8 +303,12 @@ class MergeStep(MergedRows):
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         taken: list[list[float]] = []
         stall = (1 + self._alpha) / 2  # exact plain iterations contract by alpha or less
+        ranking = (goal, budget, self._alpha, self._dtype, self.free_start) if self._repeats else None
+        self._repeats = False
         if self._history is None and self._fits_history and self._n <= EARLY_HISTORY:
             self._allocate_history(goal, MAX_CHANGE)
+        elif ranking is not None and self._slow[:1] == (ranking,):
+            self._set_history(*self._slow[1])  # the launch need not end where mixing begins
         while (left := budget - len(taken)) > 0:
             steps, reason = self._launch_iterations(min(left, self.iterations_per_launch), goal, stall)
             taken += steps
@@ -282,6 +317,8 @@ class MergeStep(MergedRows):
             if reason == FAR_FROM_GOAL:
                 self._allocate_history(goal, self._change)
                 self._phase = BEGINNING
+                if self._history is not None and ranking is not None and budget <= self.iterations_per_launch:
+                    self._slow = ranking, (self._history.values["window"], self._history.values["period"])
         change, largest, _ = taken[-1]
         return len(taken), Sums(change, largest, [earlier for earlier, *_ in taken[:-1]])
 
@@ -289,15 +326,21 @@ class MergeStep(MergedRows):
         """Allocate the history for mixing, if it fits, for the iterations from an L1 change to the goal."""
         # The first iterations are faster than later ones; alpha bounds the rate of all.
         left = math.log(goal / change) / math.log(self._alpha) if goal > 0 and self._alpha > 0 else math.inf
-        blocks = most_blocks_of(self._plan)
-        for window, period in WINDOWS[::-1] if left > LONG_WINDOW_FROM else WINDOWS[:1]:
+        windows = WINDOWS[::-1] if left > LONG_WINDOW_FROM else WINDOWS[:1]
+        self._fits_history = any(self._set_history(*window) for window in windows)
+
+    def _set_history(self, window: int, period: int) -> bool:
+        """Set a history, in the memory of the last one of this window; return whether it fits."""
+        if self._stored is None or self._stored.values["window"] != window:
+            self._stored = None
             vectors = (window + 1 + window // period) * self._n  # of residuals and corrections
-            if runtime.fits(4 * vectors):
-                state = HISTORY_STATE + window + blocks * window * (window + 3) // 2
-                store, sums = runtime.allocate((vectors, np.float32), (state, np.float64))
-                self._history = STORE({}, window=window, period=period, phase=0, width=0, vectors=store, state=sums)
-                return
-        self._fits_history = False
+            if not runtime.fits(4 * vectors):
+                return False
+            state = HISTORY_STATE + window + most_blocks_of(self._plan) * window * (window + 3) // 2
+            store, sums = runtime.allocate((vectors, np.float32), (state, np.float64))
+            self._stored = STORE({}, window=window, period=period, phase=0, width=0, vectors=store, state=sums)
+        self._history = self._stored
+        return True
 
     def _launch_iterations(
         self, steps: int, goal: float = -1.0, stall: float = math.inf

@@ -203,23 +203,30 @@ def _of_finish(name: str, dtype: np.dtype[np.generic]) -> runtime.Kernel:
 class NormalizedWeights:
     """The normalized weights w / W of the edges, in the order of a layout; stored in one type at a time."""
 
-    def __init__(self, weights: Floats | None, adjacency: Edges, sources: Integers) -> None:
-        self._weights, self._adjacency, self._sources = weights, adjacency, sources
+    def __init__(self, weights: Floats | None, of: Edges | NormalizedWeights, sources: Integers) -> None:
+        self._weights, self._sources = weights, sources
+        # Not the graph, which may hold this in turn.
+        self.out_weight: Floats | None = None if weights is None else of.out_weight
         self._held: Array | None = None
 
     def of(self, dtype: DTypeLike) -> Array | None:
         """Return the normalized weights in this type, 0 where the source is dangling; None for unweighted graphs."""
-        if self._weights is None:
+        if self._weights is None or self.out_weight is None:
             return None
         if self._held is None or self._held.dtype != dtype:
             self._held = None  # frees their memory first
-            self._held = normalized(self._weights, self._sources, self._adjacency.out_weight, dtype)
+            self._held = normalized(self._weights, self._sources, self.out_weight, dtype)
         return self._held
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the normalized weights that are held."""
+        return 0 if self._held is None else int(self._held.nbytes)
 
     def take(self, edges: Integers) -> NormalizedWeights:
         """Return the normalized weights of some edges of the layout."""
         weights = None if self._weights is None else self._weights[edges]
-        return NormalizedWeights(weights, self._adjacency, self._sources[edges])
+        return NormalizedWeights(weights, self, self._sources[edges])
 
 
 def normalized(weights: Floats, sources: Integers, out_weight: Floats, dtype: DTypeLike) -> Floats:
