@@ -27,7 +27,7 @@ from benchmarks.measure import alternately, take_memory_from_a_pool, timed
 from benchmarks.reference import reference
 from benchmarks.run import Part
 from prplugin.errors import MethodUnavailableError, PageRankError
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import choose, methods
 

@@ -25,8 +25,7 @@ import click
 from benchmarks.measure import timed
 from benchmarks.run import Part, chosen
 from prplugin.gpu import runtime
-from prplugin.graph.edges import Edges
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Edges, Problem
 from prplugin.methods.engines.packed import by_key, sort_key
 from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.methods.packed import PackedPull, Packer

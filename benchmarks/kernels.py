@@ -23,7 +23,7 @@ from benchmarks import iterations
 from benchmarks.generate import rmat, uniform
 from benchmarks.measure import timed
 from prplugin.errors import PageRankError
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines.gpu_pull import ITERATIONS
 from prplugin.methods.registry import candidates, choose, methods

@@ -24,8 +24,7 @@ from conformance.circumstances import circumstances
 from conformance.shapes import SHAPES
 from prplugin.gpu.runtime import ROOT, source, unavailable_reason
 from prplugin.graph.dedup import drop_duplicates
-from prplugin.graph.edges import Edges, factorize_ids
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Edges, Problem, factorize_ids
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.streams import device_edges

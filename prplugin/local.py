@@ -21,10 +21,9 @@ from prplugin.frames.remedies import advising, library_of
 from prplugin.frames.vertices import Labels, Vertices, format_ids
 from prplugin.gpu import runtime
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
-from prplugin.graph.edges import Edges
+from prplugin.graph.edges import Edges, Problem
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.memory import Counts
-from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import estimates
 from prplugin.methods.base import Method

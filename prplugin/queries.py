@@ -14,9 +14,9 @@ from prplugin.cpu.sums import total
 from prplugin.frames.exclusion import excluded_of
 from prplugin.frames.groups import inverse
 from prplugin.frames.vertices import Labels, Vertices
-from prplugin.graph.edges import Edges, normalized_weights
+from prplugin.graph.edges import Edges, PartOfProblem, Problem, normalized_weights
 from prplugin.graph.equal_ranks import EqualRanks
-from prplugin.graph.problem import PartOfProblem, Problem, Seeds
+from prplugin.graph.teleports import Seeds
 from prplugin.machine import Machine, mapping_on
 from prplugin.methods.estimates import describe_seeds_memory
 from prplugin.methods.registry import choose_batch

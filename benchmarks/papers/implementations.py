@@ -17,8 +17,7 @@ from benchmarks.papers.tables import rows_or_reason
 from benchmarks.run import Row
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
-from prplugin.graph.edges import Edges
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Edges, Problem
 from prplugin.machine import this_machine
 from prplugin.methods import streamed as streaming
 from prplugin.methods.base import Step

@@ -40,8 +40,7 @@ from benchmarks.papers.plots import colours, heat, plain
 from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row, chosen
 from prplugin.errors import MethodUnavailableError
-from prplugin.graph.edges import Edges
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Edges, Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import choose, methods
 from prplugin.papers._forms import EdgeCentric, NodeCentric, PaperForm, update_scores

@@ -18,7 +18,7 @@ from prplugin.distributed.communicator import all_reduce_sum
 from prplugin.distributed.shard import Shard
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import persistent, propagation_blocking
 from prplugin.methods.base import Sum, Sums

@@ -8,8 +8,7 @@ from prplugin.cpu import kernels
 from prplugin.cpu.sums import BLOCK_ROWS, norm_depth, total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard
-from prplugin.graph.edges import inverse_out_weight
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Problem, inverse_out_weight
 from prplugin.methods.base import Sum, Sums
 from prplugin.methods.engines.host_step import HostStep, product_of
 from prplugin.numerics import fan_in_for, group_sum_depth, rounding_depth

@@ -22,8 +22,8 @@ from prplugin.frames.partitions import concat_columns, take, write
 from prplugin.frames.parts import in_edge_types
 from prplugin.frames.seeds import read_seeds
 from prplugin.frames.vertices import Labels, Vertices, ids_in, plain_ids
-from prplugin.graph.edges import rows_of
-from prplugin.graph.problem import Problem, Seeds, normalised
+from prplugin.graph.edges import Problem, rows_of
+from prplugin.graph.teleports import Seeds, normalised
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.options import Options, Unknown

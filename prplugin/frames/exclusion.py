@@ -12,7 +12,7 @@ from prplugin.frames.columns import Frame, check_kinds
 from prplugin.frames.groups import SIDE, positions_of_side
 from prplugin.frames.remedies import remedy
 from prplugin.frames.vertices import SEED, Labels, Vertices
-from prplugin.graph.problem import Seeds
+from prplugin.graph.teleports import Seeds
 from prplugin.options import Options, Unknown, excluded_by_seed
 from prplugin.types.arrays import MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import Compressed, Integers

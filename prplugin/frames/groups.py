@@ -16,7 +16,7 @@ import numpy as np
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, VertexNotFoundError, counted, listed
 from prplugin.frames.columns import Column, Columns, Frame
 from prplugin.frames.vertices import Vertices, format_ids, names_columns, plain_ids
-from prplugin.graph import problem
+from prplugin.graph import teleports
 from prplugin.graph.edges import factorize_ids
 from prplugin.options import Unknown
 from prplugin.types.arrays import namespace, to_host
@@ -163,7 +163,7 @@ def normalised(vertices: Vertices, values: Floats, what: str) -> Floats:
     """Divide values by vertex by their sum; those of a personalization of groups so that each has its share."""
     if what == "personalization" and getattr(vertices, "by", None):
         return vertices.shares(values, what)  # type: ignore[attr-defined]  # perhaps of a saved graph
-    return problem.normalised(values, what)
+    return teleports.normalised(values, what)
 
 
 def offsets_of(vertices: Vertices) -> Integers:

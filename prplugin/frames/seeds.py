@@ -12,7 +12,7 @@ from prplugin.frames.columns import Column, Frame
 from prplugin.frames.remedies import advice
 from prplugin.frames.vertices import SEED, Labels, Vertices, names_columns, plain_ids
 from prplugin.graph.edges import group_sizes
-from prplugin.graph.problem import Seeds
+from prplugin.graph.teleports import Seeds
 from prplugin.options import Unknown
 from prplugin.types.arrays import is_array, to_host
 from prplugin.types.edges import Floats, Integers

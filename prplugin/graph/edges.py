@@ -1,4 +1,4 @@
-"""Edges in their layouts, in-degrees and out-weights, each built on first use; and edges of integer ids."""
+"""Edges in their layouts, in-degrees and out-weights, each built on first use; the equation; edges of integer ids."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from prplugin.cpu.sorting import factorize_sorted, offsets_of, stable_order
 from prplugin.cpu.sums import ORDERED_EDGES, GroupSums, compensated_sums, order_rows
 from prplugin.errors import MethodUnavailableError
 from prplugin.machine import this_machine
+from prplugin.numerics import rounding_depth
 from prplugin.types.arrays import (
     Array,
     MemorySpace,
@@ -334,6 +335,36 @@ class Edges:
 
 CONVERSIONS: dict[type, Callable[[Edges], Any]] = {Coo: Edges._listed, Csr: Edges._by_source, Csc: Edges._by_target}
 """Layouts to which edges of any other are converted. Other layouts are made by an ingest or by a method."""
+
+
+class Problem(NamedTuple):
+    """The equation x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v, with graph and vectors in one memory space."""
+
+    adjacency: Edges  # P: row u holds the out-edge weights of u, divided by their sum
+    alpha: float  # damping, in [0, 1)
+    personalization: Floats | None = None  # v: n float64 with sum 1; None: uniform
+    dangling: Floats | None = None  # w: n float64 with sum 1; None: same as v
+
+    def on(self, memory_space: MemorySpace) -> Problem:
+        """Return the same equation in "host" or "device" memory."""
+        if memory_space == self.adjacency.memory_space:
+            return self
+        v, w = (to_memory(vector, memory_space) for vector in (self.personalization, self.dangling))
+        return self._replace(adjacency=self.adjacency.on(memory_space), personalization=v, dangling=w)
+
+    @property
+    def vector_depth(self) -> int:
+        """Rounding depth of an entry of v or w: conversions of the value and of those of the sum, sum, and quotient."""
+        return rounding_depth(self.adjacency.n) + 3
+
+
+class PartOfProblem(Problem):
+    """The equation of a group of vertices, with its part of a personalization, divided by the sum of that again."""
+
+    @property
+    def vector_depth(self) -> int:
+        """Rounding depth of an entry: its own roundings before the second sum, those of their mean, and a quotient."""
+        return super().vector_depth + 4
 
 
 def sum_out_weight(source: Integers, weights: Floats | None, n: int, extent: tuple[float, float]) -> tuple[Floats, int]:

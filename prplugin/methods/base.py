@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Concatenate, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from prplugin.graph.edges import Edges
+from prplugin.graph.edges import Edges, Problem
 from prplugin.graph.memory import Counts, Made, Memory, Rate
-from prplugin.graph.problem import Problem, Seeds
+from prplugin.graph.teleports import Seeds
 from prplugin.machine import Machine
 from prplugin.numerics import StepRounding
 from prplugin.stopping import Norm, Verdict

@@ -9,9 +9,8 @@ import numpy as np
 from prplugin.cpu import kernels, library
 from prplugin.cpu.packing import PIECE
 from prplugin.cpu.sums import BLOCK_ROWS, norm_depth, packed_depth
-from prplugin.graph.edges import Edges
+from prplugin.graph.edges import Edges, Problem
 from prplugin.graph.memory import Memory, Rate
-from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.numerics import Depth, StepRounding, depth_for, fan_in_for, group_sum_depth, rounding_depth

@@ -12,9 +12,8 @@ from numpy.typing import DTypeLike, NDArray
 from prplugin.cpu.packing import PIECE
 from prplugin.errors import InvalidEdgesError
 from prplugin.gpu import cupy, runtime
-from prplugin.graph.edges import Edges, rows_of
+from prplugin.graph.edges import Edges, Problem, rows_of
 from prplugin.graph.memory import Counts, Memory, Rate
-from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull

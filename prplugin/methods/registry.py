@@ -18,9 +18,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankWarning
-from prplugin.graph.edges import Edges
+from prplugin.graph.edges import Edges, Problem
 from prplugin.graph.memory import Counts, Memory
-from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, SeedsMethod, Step
 from prplugin.options import check_choice

@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from prplugin.cpu.sums import total
-from prplugin.graph.problem import Problem, Seeds
+from prplugin.graph.edges import Problem
+from prplugin.graph.teleports import Seeds
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, SeedsStep
 from prplugin.options import Options

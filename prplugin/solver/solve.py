@@ -18,7 +18,7 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from prplugin.cpu.sums import total, totals
-from prplugin.graph.problem import PartOfProblem, Problem
+from prplugin.graph.edges import PartOfProblem, Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
 from prplugin.options import Options

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from prplugin.graph.problem import normalised
+from prplugin.graph.teleports import normalised
 from prplugin.options import Options
 from prplugin.result.selection import remaining
 from prplugin.solver.loop import Outcome

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from prplugin.streams.residual import Residual
 
 Equation: TypeAlias = tuple[float, Floats | None, Floats | None]
-"""Alpha, v and w of `prplugin.graph.problem.Problem`."""
+"""Alpha, v and w of `prplugin.graph.teleports.Problem`."""
 
 
 class LastRanks(NamedTuple):

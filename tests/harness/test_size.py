@@ -39,7 +39,7 @@ def files_of(call):
 
 @pytest.mark.parametrize(
     ("call", "most"),
-    [(EDGES.pagerank, 28), (prplugin.Graph(EDGES).rank, 18)],
+    [(EDGES.pagerank, 26), (prplugin.Graph(EDGES).rank, 16)],
     ids=["a pandas frame", "a prepared graph"],
 )
 def test_a_call_passes_through_few_files(call, most):

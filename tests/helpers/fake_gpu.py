@@ -16,7 +16,7 @@ import numpy as np
 from prplugin import gpu
 from prplugin.gpu import runtime
 from prplugin.graph import edges
-from prplugin.graph.problem import sums_of_runs
+from prplugin.graph.teleports import sums_of_runs
 from prplugin.papers import segmented
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import offset_dtype

@@ -13,8 +13,8 @@ from method_params import param
 
 import prplugin
 from prplugin.cpu import packing
+from prplugin.graph.edges import Problem
 from prplugin.graph.memory import Counts, footprint
-from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import packed, persistent
 from prplugin.methods.engines import packed as engine

@@ -13,7 +13,7 @@ from in_degrees import IN_DEGREES, graph, row_sums
 from method_params import param
 
 import prplugin
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Problem
 from prplugin.methods import persistent
 from prplugin.methods.engines import gpu_merge
 from prplugin.numerics import StepRounding

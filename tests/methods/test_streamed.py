@@ -23,9 +23,8 @@ from packed_pieces import unpack
 
 import prplugin
 from prplugin.gpu import runtime
-from prplugin.graph.edges import Edges
+from prplugin.graph.edges import Edges, Problem
 from prplugin.graph.memory import Counts
-from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
 from prplugin.methods.engines import gpu_pull

@@ -10,7 +10,7 @@ from shapes import SHAPES, assert_ranks_agree, assert_row_sums, graph_of_shape
 
 from benchmarks.papers.wu import matrix_bytes
 from prplugin.errors import InvalidOptionError
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Problem
 from prplugin.machine import this_machine
 from prplugin.papers import binned
 from prplugin.papers.binned import BinnedPull

@@ -21,8 +21,7 @@ from timeline import recorded
 
 import prplugin
 from prplugin.errors import InvalidOptionError
-from prplugin.graph.edges import Edges
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Edges, Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers import _host_rows, cpu_split

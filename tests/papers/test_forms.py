@@ -12,8 +12,7 @@ from method_params import param
 import prplugin
 from benchmarks.papers import in_place
 from prplugin.errors import InvalidOptionError
-from prplugin.graph.edges import Edges
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Edges, Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.papers import _forms

@@ -18,7 +18,7 @@ from shapes import SHAPES, assert_ranks_agree, assert_row_sums, exact_row_sums, 
 import prplugin
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidOptionError
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.papers import segmented

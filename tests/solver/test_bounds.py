@@ -20,8 +20,7 @@ from method_params import examples
 import prplugin
 from conformance import bounds as exact
 from prplugin.cpu.sums import norm_depth, packed_depth
-from prplugin.graph.edges import Edges
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Edges, Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.numerics import StepRounding, compensated_depth, group_sum_depth, rounding_depth

@@ -19,9 +19,8 @@ from rational_pagerank import solve
 from solver_graphs import GRAPHS, Float32Step
 
 import prplugin
-from prplugin.graph.edges import Edges
+from prplugin.graph.edges import Edges, Problem
 from prplugin.graph.equal_ranks import EqualRanks
-from prplugin.graph.problem import Problem
 from prplugin.options import Options
 from prplugin.solver import solve as solver
 from prplugin.solver.top_k import OrderProof, least_gap, order_of

@@ -19,7 +19,7 @@ from solver_graphs import communities
 import prplugin
 from conformance import rapids
 from prplugin import queries as queries_module
-from prplugin.graph.problem import Seeds
+from prplugin.graph.teleports import Seeds
 from prplugin.methods import native
 from prplugin.methods.engines import native_batch
 from prplugin.methods.registry import methods

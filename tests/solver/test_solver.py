@@ -17,7 +17,7 @@ from solver_graphs import GRAPHS, Float32Step, communities, cycle, separate_bloc
 
 import prplugin
 from conformance.options import pairwise
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import numpy
 from prplugin.methods.base import Step, Sums

@@ -11,8 +11,7 @@ from solver_graphs import Float32Step
 
 import prplugin
 from prplugin import stopping
-from prplugin.graph.edges import Edges
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Edges, Problem
 from prplugin.options import Options
 from prplugin.solver.solve import solve
 from prplugin.stopping import RULES, STOPS, Iterate, Rule, rule_of

@@ -13,7 +13,8 @@ from rational_pagerank import distance, solve
 
 import prplugin
 from prplugin.cpu.sums import total
-from prplugin.graph.problem import Problem, normalised
+from prplugin.graph.edges import Problem
+from prplugin.graph.teleports import normalised
 from prplugin.machine import this_machine
 from prplugin.methods.base import Step, Sums
 from prplugin.methods.registry import methods

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from prplugin.cpu import kernels
 from prplugin.cpu.sums import BLOCK_ROWS, totals
-from prplugin.graph.problem import Problem, Seeds
+from prplugin.graph.edges import Problem
+from prplugin.graph.teleports import Seeds
 from prplugin.methods.base import Passes, SeedsStep, Sums
 from prplugin.numerics import StepRounding, fan_in_for
 from prplugin.types.array_module import Scalar

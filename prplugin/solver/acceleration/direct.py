@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from prplugin.errors import PageRankWarning
-from prplugin.graph.problem import Problem
+from prplugin.graph.edges import Problem
 from prplugin.methods.base import Step
 from prplugin.solver.loop import Now, Proposal, Strategy
 from prplugin.types.edges import Csc, Floats, PackedParts

@@ -1,4 +1,4 @@
-"""The equation to solve: x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v."""
+"""Teleport distributions: one, divided by its sum, and those of many seeds."""
 
 from __future__ import annotations
 
@@ -6,47 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from prplugin.cpu.sorting import stable_order
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidOptionError, counted, listed
-from prplugin.graph.edges import Edges
-from prplugin.numerics import rounding_depth
 from prplugin.types.arrays import MemorySpace, expand_values, is_host, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
-
-
-class Problem(NamedTuple):
-    """One PageRank equation, with graph and vectors in one memory space."""
-
-    adjacency: Edges  # P: row u holds the out-edge weights of u, divided by their sum
-    alpha: float  # damping, in [0, 1)
-    personalization: Floats | None = None  # v: n float64 with sum 1; None: uniform
-    dangling: Floats | None = None  # w: n float64 with sum 1; None: same as v
-
-    def on(self, memory_space: MemorySpace) -> Problem:
-        """Return the same equation in "host" or "device" memory."""
-        if memory_space == self.adjacency.memory_space:
-            return self
-        v, w = (to_memory(vector, memory_space) for vector in (self.personalization, self.dangling))
-        return self._replace(adjacency=self.adjacency.on(memory_space), personalization=v, dangling=w)
-
-    @property
-    def vector_depth(self) -> int:
-        """Rounding depth of an entry of v or w: conversions of the value and of those of the sum, sum, and quotient."""
-        return rounding_depth(self.adjacency.n) + 3
-
-
-class PartOfProblem(Problem):
-    """The equation of a group of vertices, with its part of a personalization, divided by the sum of that again."""
-
-    @property
-    def vector_depth(self) -> int:
-        """Rounding depth of an entry: its own roundings before the second sum, those of their mean, and a quotient."""
-        return super().vector_depth + 4
 
 
 @dataclass(slots=True, eq=False, repr=False)
