@@ -54,6 +54,7 @@ class Step(Protocol):
     free_start: bool = False  # whether `start` may replace equal ranks by others of sum 1 that are nearer to the result
     seeds: int | None = None  # number of columns of the ranks; None for a vector
     notes: tuple[str, ...] = ()  # lines on the choices of the method, for `Ranking.explain`
+    reusable: bool = False  # whether it has `rest` and `reuse`
     keeps_history: bool = False  # whether it has `history`, `products` and `mix`; else it may mix in `advance` itself
 
     def set_contribution_dtype(self, dtype: str) -> None:
@@ -61,7 +62,7 @@ class Step(Protocol):
         return
 
     def rest(self) -> bool:
-        """Free what only this ranking needs; return whether the graph may keep the step for `reuse`."""
+        """Free what only this ranking needs; return whether the graph may keep the `reusable` step for `reuse`."""
         return False
 
     def reuse(self, problem: Problem) -> None:

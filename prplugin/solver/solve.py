@@ -101,7 +101,7 @@ def solve_by(
         groups.settle(step, outcome, provable, again)
         watch.iterations(options, 0)(int(outcome.iterations), float(outcome.error_bound), ())
     outcome.notes, ranks = step.notes, step.ranks()
-    if lasting and not options.method_options and step.rest():
+    if lasting and step.reusable and not options.method_options and step.rest():
         adjacency.keep_step(method.name, step)
     return ranks, outcome
 

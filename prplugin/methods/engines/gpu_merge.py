@@ -260,6 +260,7 @@ class MergeStep(MergedRows):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, several iterations per launch."""
 
     keeps_history = False  # mixing happens within the launches
+    reusable = True
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
         m, n, totals = problem.adjacency.m, problem.adjacency.n, gpu_pull.TOTALS
