@@ -44,6 +44,7 @@ def pagerank(
     vertices: object = None,
     duplicates: Duplicates = "sum",
     missing: Missing = "error",
+    workers: int | None = None,
     format: str | None = None,  # noqa: A002 - the name that users know it by
     ids: Ids = "auto",
     header: bool | None = None,
@@ -125,6 +126,9 @@ def pagerank(
     missing : {"error", "drop"}
         Treatment of rows with a missing endpoint, null or NaN, and in text empty or one of `null`: raise
         InvalidEdgesError, or leave them out.
+    workers : int, optional
+        Number of workers of a Dask cluster that rank a Dask frame. By default one, which then runs what one process
+        runs, if the edges fit in its memory with room to spare and the others have few threads beside it; else all.
     format, ids, header, delimiter, comment, skip, null : optional
         How to read a file, above all one of text: as for `Graph.from_file`.
     alpha : float, default 0.85
@@ -237,9 +241,9 @@ class Graph(Constructors):
         Edges, one per row, or a graph of another library, as for `pagerank`.
     source, destination, weight : column or list of columns, optional
         Columns of the endpoints and of edge weights. Default: every edge counts 1.
-    by, time, half_life, window, now, directed, bipartite, vertices, duplicates, missing : optional
+    by, time, half_life, window, now, directed, bipartite, vertices, duplicates, missing, workers : optional
         Groups, each ranked as a graph of its own; weights that decay with age; direction; two kinds of ids; additional
-        vertices; rows with the same endpoints, or without one: as for `pagerank`.
+        vertices; rows with the same endpoints, or without one; workers of a Dask cluster: as for `pagerank`.
     format, ids, header, delimiter, comment, skip, null : optional
         How to read a file: as for `Graph.from_file`.
 
@@ -270,6 +274,7 @@ class Graph(Constructors):
         vertices: object = None,
         duplicates: Duplicates = "sum",
         missing: Missing = "error",
+        workers: int | None = None,
         format: str | None = None,  # noqa: A002 - the name that users know it by
         ids: Ids = "auto",
         header: bool | None = None,

@@ -247,8 +247,8 @@ class Constructors(Displayed):
             raises an InvalidEdgesError that is a FileNotFoundError as well.
         """
         given = of_arguments(FileOptions, locals()).given()
-        options = {"missing": missing, "by": by, "bipartite": bipartite}
-        how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, **options)
+        rows = directed, vertices, duplicates, missing
+        how = EdgeOptions(source, destination, weight, *rows, by=by, bipartite=bipartite)
         if isinstance(path, os.PathLike):
             path = text_of(path)
         if is_saved(path):

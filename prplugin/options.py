@@ -44,6 +44,7 @@ class EdgeOptions:
     now: Any = None
     by: Hashable | list[Hashable] = None
     bipartite: bool = False
+    workers: int | None = None
 
     def __post_init__(self) -> None:
         given = [name for name in ("half_life", "window", "now") if getattr(self, name) is not None]
@@ -56,6 +57,8 @@ class EdgeOptions:
             why = "is not supported with bipartite=True"
             refuse({"by": self.by, "vertices": self.vertices}, why)
         check_choice("duplicates", self.duplicates, DUPLICATES)
+        if self.workers is not None:
+            self.workers = validate_int("workers", self.workers, least=1)
         if self.missing != "error":
             check_choice("missing", self.missing, get_args(Missing))
 

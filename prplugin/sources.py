@@ -54,6 +54,8 @@ def prepare(edges: object, how: EdgeOptions, file: FileOptions, *, lasting: bool
                 if given and source.read != read_file:
                     what = SAVED if source.read == load_saved else full_name(edges)
                     refuse(given, f"says how to read a file of edges, not {what}")
+                if source.read is not _read_on_cluster:
+                    refuse({"workers": how.workers}, "selects workers of a Dask cluster, and the edges are on none")
                 return source.read(edges, how, lasting=lasting, **given)
         raise unsupported(edges)
 
@@ -86,12 +88,12 @@ def _read_on_cluster(edges: Frame, how: EdgeOptions, *, lasting: bool) -> Distri
         return GroupedGraph(dask.client(), edges, how, _read_parts, lasting=lasting)
     from prplugin.distributed.run import DistributedGraph
 
-    return DistributedGraph(dask.client(), edges, how, lasting=lasting)
+    return DistributedGraph(dask.client(), edges, how, _read_parts, lasting=lasting)
 
 
-def _read_parts(frames: list[Frame], how: EdgeOptions) -> LocalGraph:
+def _read_parts(frames: list[Frame], how: EdgeOptions, *, lasting: bool = True) -> LocalGraph:
     """Read frames on a worker of a cluster."""
-    return LocalGraph.read(frames, how, FRAMES, lasting=True)
+    return LocalGraph.read(frames, replace(how, workers=None), FRAMES, lasting=lasting)
 
 
 def load_saved(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool) -> LocalGraph:

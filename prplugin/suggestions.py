@@ -26,7 +26,7 @@ SYNONYMS = {
     "skip": "skiprows skip_rows skip_lines",
     "source": "src sources from from_ from_col source_col",
     "stop": "stopping stopping_rule criterion",
-    "threads": "n_jobs num_threads n_threads workers concurrency cores",
+    "threads": "n_jobs num_threads n_threads concurrency cores",
     "tol": "tolerance eps epsilon precision threshold",
     "top": "k top_k n_top limit",
     "vertices": "nodes node_list nodelist",

@@ -3,16 +3,20 @@
 An iteration consists of one launch of the method's kernel, a gather of the contributions that other ranks need, and one
 NCCL group, which exchanges these contributions and the partial sums of all ranks. Gather and exchange run on a separate
 stream. Meanwhile the next iteration begins with the work that needs no ghosts, if the method supports that. Each kernel
-adds the partial sums of all ranks in the order of ranks, so that all ranks have the same bits.
+adds the partial sums of all ranks in the order of ranks, so that all ranks have the same bits. Plain iterations follow
+one another without the host: it reads the sums of an iteration while the next ones run.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import cupy
+import cupyx
 
 from prplugin.distributed.communicator import all_reduce_sum
 from prplugin.distributed.shard import Shard
@@ -30,6 +34,8 @@ from prplugin.types.edges import Floats
 
 if TYPE_CHECKING:
     from prplugin.distributed.nccl import DeviceRanks
+
+AHEAD = 2  # iterations enqueued before the host reads the sums of the first: as many as there are buffers of sums
 
 PLANS: dict[Any, Any] = {
     persistent: persistent.PersistentPlan,
@@ -96,14 +102,16 @@ class RowsStep(gpu_merge.MergedRows):
         self._measured, self._all_start_sums, all_sums = self._allocate(
             problem, plan, shard.rows, shard.n, blocks, 2 * totals, totals * blocks * size, 2 * totals * size
         )
-        # Double buffer: a step reads the sums of the previous one.
-        self._all_sums = list(all_sums.reshape(2, size, totals))
+        # Double buffer: a step reads the sums of the previous one. Each has a copy on the host, and an event after it.
+        self._all_sums = [
+            (sums, cupyx.empty_pinned((size, totals)), cupy.cuda.Event()) for sums in all_sums.reshape(2, size, totals)
+        ]
+        self._edge_count, self._mixes = shard.m, False
         sums = 3 * gpu_pull.TOTALS_DEPTH + size  # sums within a block, over blocks, and over ranks
         self._rounding = self.rounding = shard.step_rounding(self._row_depths["float64"], sums)
         self._ghost_sources = cupy.concatenate(shard.ghost_sources)
         self._exchange_stream = cupy.cuda.Stream(non_blocking=True)
-        self._exchange_began, self._exchanged = cupy.cuda.Event(), cupy.cuda.Event()
-        self._inputs_ready = cupy.cuda.Event()
+        self._inputs_ready, self._exchanged = cupy.cuda.Event(), cupy.cuda.Event()
 
     def set_contribution_dtype(self, dtype: str) -> None:
         super().set_contribution_dtype(dtype)
@@ -113,21 +121,62 @@ class RowsStep(gpu_merge.MergedRows):
         super().start(ranks)
         self._start_exchange(self._begun, self._all_start_sums)
         self._latest_sums = self._starting * self._communicator.size, self._all_start_sums
+        self._change = math.inf
 
     def __call__(self, moves: Array | None = None) -> Sums:
-        all_sums = self._all_sums[0]
         before = None if moves is None else self._ranks.copy()
-        self._step()
+        self._enqueue()
         if before is not None:
             cupy.subtract(self._ranks, before, out=moves, casting="same_kind")
-        self._contributions.reverse()
-        self._start_exchange(self._measured[gpu_pull.TOTALS :], all_sums)
-        self._latest_sums = self._communicator.size, all_sums
-        self._all_sums.reverse()
         cupy.cuda.get_current_stream().wait_event(self._exchanged)
-        measured = self._communicator.to_host_checked(all_sums)
-        self._communicator.wait_seconds += cupy.cuda.get_elapsed_time(self._exchange_began, self._exchanged) / 1000
-        return Sums(sum(measured[:, 0].tolist()), float(measured[:, 1].max()))
+        return Sums(*self._sums_of(self._all_sums[1]))
+
+    def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
+        """Take plain steps, of which up to `AHEAD` are enqueued before the host reads the sums of the first.
+
+        Those sums are the same on all ranks, so that all enqueue as many. Far from the goal, the solver's loop mixes.
+        """
+        rate, enqueued, taken = self._alpha, 0, list[tuple[float, float]]()
+        ended = self._mixes
+        while not ended or len(taken) < enqueued:
+            ahead = enqueued - len(taken)
+            # Wait for the steps under way if their last one is expected to reach the goal.
+            if not ended and enqueued < budget and (not ahead or (ahead < AHEAD and self._change * rate**ahead > goal)):
+                self._enqueue()
+                enqueued += 1
+                continue
+            taken.append(self._sums_of(self._all_sums[AHEAD - ahead]))
+            before, self._change = self._change, taken[-1][0]
+            rate = min(self._alpha, self._change / before) if before > 0 else 0.0
+            stalls = self._change >= (1 + self._alpha) / 2 * before
+            far = rate > 0 and goal > 0 and self._change * rate**gpu_merge.MIXING_FROM > goal and before < math.inf
+            self._mixes = self._mixes or far
+            ended = ended or self._change <= goal or stalls or far or len(taken) == budget
+        if not taken:
+            return 0, None
+        return len(taken), Sums(*taken[-1], [change for change, _ in taken[:-1]])
+
+    def _enqueue(self) -> None:
+        """Enqueue an iteration, the exchange after it, and the copy of the sums of all ranks to the host."""
+        self._step()
+        self._contributions.reverse()
+        sums: Any
+        sums, copied, read = self._all_sums[0]
+        self._start_exchange(self._measured[gpu_pull.TOTALS :], sums)
+        with self._exchange_stream:
+            sums.get(out=copied, blocking=False)
+            read.record()
+        self._latest_sums = self._communicator.size, sums
+        self._all_sums.reverse()
+
+    def _sums_of(self, step: tuple[Any, Any, Any]) -> tuple[float, float]:
+        """Wait for the sums of a step: the change and the largest of a vertex."""
+        began = time.perf_counter()
+        _, measured, read = step
+        read.synchronize()
+        self._communicator.check()
+        self._communicator.wait_seconds += time.perf_counter() - began
+        return sum(measured[:, 0].tolist()), float(measured[:, 1].max())
 
     def _step(self) -> None:
         stream = cupy.cuda.get_current_stream()
@@ -144,7 +193,6 @@ class RowsStep(gpu_merge.MergedRows):
         self._inputs_ready.record()
         self._exchange_stream.wait_event(self._inputs_ready)
         with self._exchange_stream:
-            self._exchange_began.record()
             if self._ghost_sources.size:
                 cupy.take(contributions, self._ghost_sources, out=self._send_buffer)
             with self._communicator.group() as calls:

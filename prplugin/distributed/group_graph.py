@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from distributed import Client, Future
+from distributed import Future
 
 from prplugin.distributed.groups import build_groups, rank_groups, update_groups
-from prplugin.distributed.run import DistributedGraph, first_of, frame_of_ranking, unsupported
+from prplugin.distributed.run import DistributedGraph, built, first_of, unsupported
 from prplugin.frames import partitions as parts_of
-from prplugin.frames.columns import Frame, computed
+from prplugin.frames.columns import computed
 from prplugin.options import EdgeOptions, Options
 from prplugin.progress import Watch
 from prplugin.result.groups import DistributedGroupRankings
@@ -20,20 +20,11 @@ from prplugin.streams.changes import refuse_window
 
 
 class GroupedGraph(DistributedGraph):
-    """A graph with groups: see `prplugin.distributed.groups`.
-
-    `read`: Returns the graph of a list of frames on a worker, given the options of edges.
-    """
+    """A graph with groups: see `prplugin.distributed.groups`."""
 
     _rank_part = staticmethod(rank_groups)
 
-    def __init__(
-        self, client: Client, frame: Frame, how: EdgeOptions, read: Callable[..., Any], *, lasting: bool
-    ) -> None:
-        self._read = read
-        super().__init__(client, frame, how, lasting=lasting)
-
-    def _program(self, how: EdgeOptions) -> Any:
+    def _program(self, how: EdgeOptions) -> Callable[..., Any]:
         return partial(build_groups, read=self._read, how=how)
 
     def update(self, add: object, remove: object, *, wait: bool) -> None:
@@ -44,7 +35,8 @@ class GroupedGraph(DistributedGraph):
             change = [workers.scatter(computed(*each)) for each in ((add, "add"), (remove, "remove"))]
             workers.check()
             arguments = [(shard.key, *change) for shard in self._shards]
-            self._replace(workers.start(update_groups, self._memory_space, arguments))
+            shards = workers.start(partial(built, update_groups), self._memory_space, arguments)
+            self._take(shards, workers.result(shards))
 
     def rank(self, options: Options, watch: Watch) -> Ranking:
         """Rank each group on the worker that has it."""
@@ -53,8 +45,7 @@ class GroupedGraph(DistributedGraph):
         return super().rank(options, watch)
 
     def _ranking(self, ranked: list[Future], found: Any, options: Options, seconds: float) -> Ranking:
-        parts = [self._workers.apply(partial(frame_of_ranking, 0), part, rank) for rank, part in enumerate(ranked)]
-        frame, history = parts_of.frame_of(parts, found.rows, found.like), found.history
+        frame, history = parts_of.frame_of(ranked, found.rows, found.like), found.history
         return DistributedGroupRankings(
             frame["pagerank"], bool(found.converged.all()), int(found.iterations.max(initial=0)),
             float(found.bounds.max(initial=0.0)), history.considered[0].method, seconds, lambda *_: frame, options.top,

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from prplugin.distributed.communicator import Communicator, T
 from prplugin.errors import MethodUnavailableError, WorkerLostError, listed
+from prplugin.frames.columns import Frame
 from prplugin.gpu import runtime
 from prplugin.types.array_module import Scalar
 from prplugin.types.arrays import Array, address_of, to_host
@@ -93,7 +94,7 @@ def abort() -> None:
 
 
 class DeviceRanks(Communicator):
-    """Uses NCCL on the current stream, and the connections of the workers for host arrays and large objects."""
+    """Connects several GPUs by NCCL on the current stream; host arrays and large objects use Dask's connections."""
 
     _communicator: _Communicator
     _handle: Any = None
@@ -139,8 +140,6 @@ class DeviceRanks(Communicator):
         return _cached[0]
 
     def all_gather(self, value: T) -> list[T]:
-        if self.size == 1:
-            return [value]
         began = time.perf_counter()
         pickled = pickle.dumps(value)
         message = np.frombuffer(len(pickled).to_bytes(8, "little") + pickled, np.uint8)
@@ -160,8 +159,6 @@ class DeviceRanks(Communicator):
         return self.to_host_checked(gathered)
 
     def all_to_all_arrays(self, arrays: Sequence[NDArray[Scalar]]) -> list[NDArray[Scalar]]:
-        if self.size == 1:
-            return list(arrays)
         if isinstance(arrays[0], np.ndarray):
             return self.all_to_all(arrays)
         sizes = [sent[self.rank] for sent in self.all_gather([array.size for array in arrays])]
@@ -177,9 +174,27 @@ class DeviceRanks(Communicator):
                     calls.send(out[rank], rank)
                     calls.receive(received[rank], rank)
         cupy.cuda.get_current_stream().synchronize()
-        self._communicator.check()
+        self.check()
         self.wait_seconds += time.perf_counter() - began
         return received
+
+    def frames_on_first(self, frames: list[Frame]) -> list[Frame]:
+        serialized = [frame.device_serialize() for frame in frames] if self.rank else []
+        of_ranks = self.all_gather([(header, [each.nbytes for each in buffers]) for header, buffers in serialized])
+        received = []
+        with self.group() as calls:
+            for rank, of_rank in enumerate(of_ranks if self.rank == 0 else []):
+                for header, sizes in of_rank:
+                    received.append((header, [cupy.empty(size, np.uint8) for size in sizes]))
+                    for array in received[-1][1]:
+                        calls.receive(array, rank)
+            for _, buffers in serialized:
+                for buffer in buffers:
+                    calls.send(cupy.asarray(buffer).view(np.uint8), 0)
+        cupy.cuda.get_current_stream().synchronize()
+        self.check()
+        kept = frames if self.rank == 0 else []
+        return kept + [type(frames[0]).device_deserialize(*of_frame) for of_frame in received]
 
     @contextmanager
     def group(self) -> Iterator[DeviceRanks]:
@@ -206,8 +221,12 @@ class DeviceRanks(Communicator):
     def to_host_checked(self, array: NDArray[Scalar]) -> NDArray[Scalar]:
         """Synchronize the current stream and copy an array to the host; raise if the communicator was aborted."""
         copied = to_host(array)
-        self._communicator.check()
+        self.check()
         return copied
+
+    def check(self) -> None:
+        """Raise if the communicator was aborted, so that received data are invalid."""
+        self._communicator.check()
 
 
 def _facts() -> tuple[str | None, Any]:

@@ -35,7 +35,7 @@ from prplugin.solver.top_k import NO_ORDER
 from prplugin.streams.state import Equation, LastRanks, finite_ranks
 from prplugin.types.arrays import Array, all_to_memory, namespace, to_host, to_memory
 from prplugin.types.edges import Csc, Floats, Integers
-from prplugin.types.records import Considered, History
+from prplugin.types.records import Considered, History, Order
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,12 @@ class Report:
     bytes_sent: list[int]
     positions: list[Integers]
     seeds: list[Any] | None
+
+
+def positions_of(order: Order) -> Integers:
+    """Return the positions of the vertices of a certified order, and then of the others in its ties."""
+    every = np.concatenate([to_host(rows) for rows in (order.rows, *(tie.rows for tie in order.ties))])
+    return every[np.sort(np.unique(every, return_index=True)[1])]
 
 
 def is_joined(options: Options) -> bool:
@@ -110,6 +116,7 @@ def rank_shard(
             v = to_memory(teleport, shard.adjacency.memory_space)
             equation = (options.alpha, v, w) if labels is None and options.rule.proves else None
             step = prepared(Problem(shard.adjacency, options.alpha, v, w))
+            step.free_start = options.rule.proves and options.max_iter is None and v is None
             solve_from = partial(solve, step, options, shard.n, watch=watch.iterations, order=order)
             ranks, outcome = _solve(communicator, shard, step, start, equation, solve_from)
             del step, solve_from
@@ -284,8 +291,7 @@ class _Result(NamedTuple):
         cls, communicator: Communicator, own: range, asked: Asked, ranks: Array, outcome: Outcome, options: Options
     ) -> _Result:  # fmt: skip
         if outcome.order is not None:
-            every = np.concatenate([outcome.order.rows, *(tie.rows for tie in outcome.order.ties)])
-            count, positions = outcome.order.rows.size, every[np.sort(np.unique(every, return_index=True)[1])]
+            count, positions = outcome.order.rows.size, positions_of(outcome.order)
         elif options.top is not None:
             positions = asked.highest(communicator, ranks, options.top)
             count = positions.size

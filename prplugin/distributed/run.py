@@ -1,49 +1,41 @@
-"""Driver: runs the program on the workers of a Dask cluster, one task per worker, and monitors it until it ends.
+"""Driver: builds and ranks graphs on the workers of a Dask cluster.
 
 Dask computes and locates the partitions, starts the tasks, and keeps the parts of the graph and of the result on the
-workers while they are referenced. Dask does not know that these tasks wait for one another. When a task fails, or its
-worker is lost, the driver therefore cancels the other tasks.
+workers while they are referenced. If one worker suffices, it runs what one process runs (`one_worker`).
 """
 
 from __future__ import annotations
 
 import logging
-import pickle
 import time
 import uuid
-from contextlib import closing, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from threading import Lock
 from typing import Any
-from weakref import WeakSet
 
-import distributed
 import numpy as np
-from distributed import Client, Future, get_worker, secede
-from distributed.sizeof import safe_sizeof
+from distributed import Client, Future, get_worker
 
-from prplugin.distributed.communicator import JOB_PREFIX, Communicator, MessagePlugin
-from prplugin.distributed.ranks import Report, rank_shard
+from prplugin.distributed import one_worker
+from prplugin.distributed.communicator import Communicator
+from prplugin.distributed.ranks import rank_shard
 from prplugin.distributed.shard import build
 from prplugin.distributed.update import update
+from prplugin.distributed.workers import Workers
 from prplugin.errors import (
     InvalidOptionError,
     MethodUnavailableError,
-    PageRankError,
     WorkerLostError,
     counted,
     errors_of,
-    listed,
 )
 from prplugin.frames import dask
 from prplugin.frames import partitions as parts_of
 from prplugin.frames.columns import Frame, computed, resolve
-from prplugin.frames.remedies import advising
 from prplugin.frames.times import Clock
-from prplugin.frames.vertices import ids_in
-from prplugin.gpu import runtime
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.registry import check_options, methods, options_of
 from prplugin.options import EdgeOptions, Options, check_choice
@@ -55,23 +47,20 @@ from prplugin.types.edges import Compressed, Integers
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.5  # interval at which the driver checks for lost workers
-LOSS_SECONDS = 5.0  # maximum time in which the scheduler notices the loss of a worker that made a task fail
-SCATTER_BYTES = 1 << 20  # size in bytes above which an argument is scattered, not sent with each task
-
-_with_plugin: WeakSet[Client] = WeakSet()
-
 
 class DistributedGraph:
     """A graph on the workers of a cluster: see `prplugin.sources.PreparedGraph`.
 
-    If `lasting` is False, exactly one ranking follows, and the driver does not wait until the graph has been built.
+    If `lasting` is False, exactly one ranking follows, which builds the graph in the same tasks. `read` makes the graph
+    of one worker: see `one_worker.build`.
     """
 
     n: int  # number of vertices; n and m exist only if the graph is lasting
     m: int  # number of directed edges
 
-    def __init__(self, client: Client, frame: Frame, how: EdgeOptions, *, lasting: bool) -> None:
+    def __init__(
+        self, client: Client, frame: Frame, how: EdgeOptions, read: Callable[..., Any], *, lasting: bool
+    ) -> None:
         clock = None if how.time is None else Clock(how.half_life, how.window, how.now)
         labels = list(frame.columns)
         columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame, by=how.by)
@@ -81,47 +70,57 @@ class DistributedGraph:
         self._names = columns.vertex_names
         self._unused_weight = columns.unused_weight
         self._memory_space = dask.memory_space_of(frame)
-        self._workers = _Workers(client)
-        if client not in _with_plugin:
-            self._workers.install(MessagePlugin())
-            _with_plugin.add(client)
+        self._workers = workers = Workers(client)
         partitions, like, columns_in_use = parts_of.futures_of(client, frame, columns)
         several = columns.vertex_names if len(columns.source) > 1 else None
         additional = None if how.vertices is None else parts_of.given_ids(how.vertices, several, "vertices")
         with errors_of("the Dask frame of edges"):
             try:
-                assigned = self._workers.assign(partitions)
+                self._alone, self._why, assigned = workers.assign(
+                    partitions, how.workers, self._memory_space, may_be_alone=how.by is None
+                )
             except KeyError:
                 dask.refuse_absent_columns(frame, columns)
                 raise
-        program = self._program(how)
-        additional = self._workers.scatter(additional)
         # A worker that holds no partition gets an empty one, which is last in the frame.
         partitions.append(like.iloc[:0])
-        arguments = [
-            (self._memory_space, [partitions[p] for p in mine], mine, columns_in_use, additional)
-            for mine in (numbers or [len(partitions) - 1] for numbers in assigned)
-        ]
-        self._building = self._shards = self._workers.start(program, self._memory_space, arguments)
+        assigned = [numbers or [len(partitions) - 1] for numbers in assigned]
+        held = [([partitions[number] for number in numbers], numbers) for numbers in assigned]
+        self._given: list[tuple[Any, ...]]
+        if self._alone:
+            given = how.vertices if additional is None else parts_of.joined_ids(additional, several)
+            alone = workers.scatter(replace(how, vertices=given))
+            self._given = [(*parts, alone) for parts in held]
+        else:
+            self._given = [(self._memory_space, *parts, columns_in_use, workers.scatter(additional)) for parts in held]
+        self._read = read
+        self._build = self._program(how)
+        self._shards: list[Future] = []
         if lasting:
-            self._replace(self._shards)
-            self._building = []  # an error of a ranking does not cancel the finished graph
+            program = partial(one_worker.build, read, lasting=True) if self._alone else partial(built, self._build)
+            shards = workers.start(program, self._memory_space, self._given)
+            self._take(shards, workers.result(shards))
 
-    def _program(self, how: EdgeOptions) -> Any:
-        """Return the program that builds the part of a worker."""
+    def _program(self, how: EdgeOptions) -> Callable[..., Any]:
+        """Return the program that builds the part of a worker, of several."""
         return partial(build, directed=how.directed, duplicates=how.duplicates)
 
     _rank_part: Any = staticmethod(rank_shard)
     """The program that ranks with the part of a worker."""
 
-    def _replace(self, shards: list[Future]) -> None:
-        """Wait until all parts of a graph are complete, and take them for this graph."""
-        facts = self._workers.apply(attrgetter("n", "m", "clock"), shards[0], 0)
-        found = self._workers.result([*shards, facts], facts)
-        self._shards, (self.n, self.m, self._clock) = shards, found
+    def _take(self, shards: list[Future], facts: tuple[int, int, Any]) -> None:
+        """Take complete parts of a graph for this graph."""
+        self._given, (self.n, self.m, self._clock) = [], facts
+        self._shards = shards
+        if self._alone:
+            self._shards, self._workers = shards[:1], self._workers.first()
 
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks: a Dask Series, or a frame if a vertex has several columns."""
+        if self._alone:
+            (ids,) = self._workers.start(one_worker.vertices, self._memory_space, [(self._shards[0],)])
+            count, like = self._workers.result([ids])
+            return parts_of.frame_of([ids], [count], like)
         with watching(False) as watch:
             frame = self.rank(Options(alpha=0.0), watch).frame  # a single iteration
         return frame[self._names] if len(self._names) > 1 else frame[self._names[0]]
@@ -138,14 +137,18 @@ class DistributedGraph:
         """Remove and add edges; on any error, change nothing. Rankings that run keep the old parts: none waits."""
         workers, schema = self._workers, self._schema
         refuse_window(schema)
+        add, remove = computed(add, "add"), computed(remove, "remove")
         with self._updating:
-            change = read_changes(
-                computed(add, "add"), computed(remove, "remove"), schema, self._clock, "host", self._names
-            )
             workers.check()
-            change = workers.scatter(change)
+            if self._alone:
+                given = workers.scatter(add), workers.scatter(remove)
+                updated = workers.start(one_worker.update, self._memory_space, [(self._shards[0].key, *given)])
+                self.n, self.m, _ = workers.result(updated)
+                return
+            change = workers.scatter(read_changes(add, remove, schema, self._clock, "host", self._names))
             arguments = [(shard.key, self._names, change, schema) for shard in self._shards]
-            self._replace(workers.start(_update, self._memory_space, arguments))
+            shards = workers.start(partial(built, _update), self._memory_space, arguments)
+            self._take(shards, workers.result(shards))
 
     def estimate(self) -> Estimate:
         raise unsupported("estimate()")
@@ -157,28 +160,34 @@ class DistributedGraph:
     def rank(self, options: Options, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
-        _check_method(options, self._memory_space)
-        workers, shards = self._workers, self._shards
+        _check_method(options, self._memory_space, alone=self._alone)
+        workers, graph = self._workers, [(shard,) for shard in self._shards] or [(given,) for given in self._given]
         converted = workers.scatter(parts_of.converted(options))
         workers.check()
         topic = _watched(workers.client, watch, options)
-        log = None if topic is None else partial(_log_iteration, topic)
-        arguments = [
-            (shard, self._names, converted, threads, log if rank == 0 else None)
-            for rank, (shard, threads) in enumerate(zip(shards, workers.threads, strict=True))
-        ]
-        ranked = workers.start(self._rank_part, self._memory_space, arguments)
-        report = workers.apply(itemgetter(1), ranked[0], 0)
+        logs = [None if topic is None else partial(_log_iteration, topic), *[None] * (len(graph) - 1)]
+        arguments: list[tuple[Any, ...]]
+        if self._alone:
+            program: Any = one_worker.rank if self._shards else partial(one_worker.ranked_once, self._read)
+            arguments = [(*part, converted, log) for part, log in zip(graph, logs, strict=True)]
+        else:
+            program = self._rank_part if self._shards else partial(_ranked_once, self._build, self._rank_part)
+            arguments = [
+                (*part, self._names, converted, threads, log)
+                for part, threads, log in zip(graph, workers.threads, logs, strict=True)
+            ]
+        ranked = workers.start(program, self._memory_space, arguments)
         try:
-            found: Any = workers.result([*self._building, *ranked, report], report)
+            found: Any = workers.result(ranked)
         finally:
             if topic is not None:
                 workers.client.unsubscribe_topic(topic)
-        return self._ranking(ranked, found, options, time.perf_counter() - began)
+        return self._ranking(ranked[:1] if self._alone else ranked, found, options, time.perf_counter() - began)
 
     def _ranking(self, ranked: list[Future], found: Any, options: Options, seconds: float) -> Ranking:
         workers, outcomes = self._workers, found.outcomes
-        history = found.history._replace(unused_weight=self._unused_weight)
+        notes = *found.history.notes, self._why
+        history = found.history._replace(unused_weight=self._unused_weight, notes=notes)
         method, stages = history.considered[0].method, dict(history.stages)
         logger.info(
             "%s on %d workers: %s; %s bytes sent",
@@ -190,14 +199,19 @@ class DistributedGraph:
                 [workers.apply(partial(_rows_of, places), ranked[0], 0)], [places.size], found.like
             )
 
-        if found.positions:
-            frame = written(np.arange(sum(map(sum, found.rows))))
+        rows = sum(map(sum, found.rows))
+        if found.positions and rows < sum(positions.size for positions in found.positions):  # of ties
+            frame = written(np.arange(rows))
+        elif found.positions or self._alone:
+            frame = parts_of.frame_of(ranked[:1], [rows], found.like)
         else:
-            parts = [
-                workers.apply(partial(frame_of_ranking, ranking), part, rank)
-                for ranking in range(len(outcomes))
-                for rank, part in enumerate(ranked)
-            ]
+            parts = ranked
+            if len(outcomes) > 1:
+                parts = [
+                    workers.apply(itemgetter(ranking), part, rank)
+                    for ranking in range(len(outcomes))
+                    for rank, part in enumerate(ranked)
+                ]
             frame = parts_of.frame_of(parts, [count for of_ranks in found.rows for count in of_ranks], found.like)
 
         def write(_: object, rows: Integers | None) -> Any:
@@ -250,126 +264,6 @@ def _watched(client: Client, watch: Watch, options: Options) -> str | None:
     return topic
 
 
-class _Workers:
-    """The workers of a cluster, in the order of their names: worker r runs rank r of a program."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        threads = _threads_by_address(client)
-        if not threads:
-            raise PageRankError(
-                "the Dask cluster has no workers: start one, or wait for it with client.wait_for_workers(1)."
-            )
-        self.addresses, self.threads = list(threads), list(threads.values())
-
-    def install(self, plugin: distributed.WorkerPlugin) -> None:
-        """Register a plugin on the workers."""
-        try:
-            self.client.register_plugin(plugin)
-        except OSError as error:
-            self._await_loss()
-            raise WorkerLostError(f"Dask cannot install prplugin on its workers: {error}") from error
-
-    def assign(self, partitions: list[Future]) -> list[list[int]]:
-        """Return the numbers of the partitions of each rank.
-
-        Each partition goes to a rank that holds it; among several, to the one with the fewest partitions so far.
-        """
-        distributed.wait(partitions)
-        for partition in partitions:
-            if partition.status != "finished":
-                partition.result()
-        holders = self.client.who_has(partitions)
-        assigned: list[list[int]] = [[] for _ in self.addresses]
-        rank_of = {address: rank for rank, address in enumerate(self.addresses)}
-        for number, partition in enumerate(partitions):
-            ranks_with = [rank_of[address] for address in holders[partition.key] if address in rank_of]
-            fewest = min(ranks_with or rank_of.values(), key=lambda rank: (len(assigned[rank]), rank))
-            assigned[fewest].append(number)
-        return assigned
-
-    def scatter(self, argument: object) -> Any:
-        """Send a large argument to all workers and return its future; return a small argument unchanged."""
-        # Dask estimates sizes, of some objects far below those of their pickles.
-        if safe_sizeof(argument) <= SCATTER_BYTES and len(pickle.dumps(argument)) <= SCATTER_BYTES:
-            return argument
-        return self.client.scatter([argument], workers=self.addresses, broadcast=True, hash=False)[0]
-
-    def start(self, program: Any, memory_space: MemorySpace, arguments: list[tuple[Any, ...]]) -> list[Future]:
-        """Start a program with the arguments of each rank, on its worker only and without retries."""
-        job = f"{JOB_PREFIX}{uuid.uuid4().hex}"
-        return [
-            self.client.submit(
-                _task, program, memory_space, job, self.addresses, rank, *own,
-                key=f"{job}-{rank}", workers=[self.addresses[rank]], allow_other_workers=False, retries=0, pure=False,
-            )
-            for rank, own in enumerate(arguments)
-        ]  # fmt: skip
-
-    def apply(self, function: object, results: object, rank: int) -> Future:
-        """Apply a function to a result or a list of results on the worker of a rank, or on another if it is lost."""
-        # Without `allow_other_workers` Dask would wait forever for a lost worker. On another one `_task` raises.
-        return self.client.submit(
-            function, results, workers=[self.addresses[rank]], allow_other_workers=True, pure=False
-        )
-
-    def result(self, futures: list[Future], wanted: Future) -> Any:
-        """Wait for all tasks and return the result of one; if a task fails or loses its worker, cancel the others."""
-        pending = set(futures)
-        try:
-            while pending:
-                try:
-                    done = distributed.wait(pending, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED").done
-                except TimeoutError:
-                    self.check()
-                    continue
-                for future in done:
-                    if future.status != "finished":
-                        self._raise(future)
-                pending -= done
-            result = wanted.result()
-            # Allow Dask to recompute lost results on any worker, where `_task` fails immediately. Otherwise Dask would
-            # wait forever for the lost worker.
-            anywhere = {future.key: self.addresses for future in futures}
-            self.client.sync(self.client.scheduler.set_restrictions, worker=anywhere)
-            return result
-        except BaseException:
-            with suppress(Exception):  # a closed client has cancelled them already
-                self.client.cancel(futures, force=True)
-            raise
-
-    def check(self) -> None:
-        """Raise WorkerLostError if a worker has left the cluster."""
-        present = _threads_by_address(self.client)
-        lost = [address for address in self.addresses if address not in present]
-        if lost:
-            raise WorkerLostError(
-                f"lost {'worker' if len(lost) == 1 else 'workers'} {listed(lost)} during the computation: killed, "
-                "out of memory, or disconnected. Call again to use the remaining workers; Dask recomputes lost "
-                "partitions if it can."
-            )
-
-    def _await_loss(self) -> None:
-        """Raise WorkerLostError once the scheduler has noticed the loss of a worker; return if it does not in time."""
-        until = time.monotonic() + LOSS_SECONDS
-        while time.monotonic() < until:
-            self.check()
-            time.sleep(POLL_SECONDS / 5)
-
-    def _raise(self, failed: Future) -> None:
-        """Raise the error of a failed task, or WorkerLostError with the lost worker if that is the cause."""
-        error = failed.exception() if failed.status == "error" else None
-        killed = isinstance(error, distributed.scheduler.KilledWorker)
-        if error is None or killed or isinstance(error, (WorkerLostError, OSError)):
-            self._await_loss()
-        if error is None:
-            raise WorkerLostError(f"Dask did not finish a task of this call: it is {failed.status}.")
-        if killed:
-            raise WorkerLostError(f"a worker was lost: {error}") from error
-        with errors_of("a task on the Dask cluster"):
-            raise error.with_traceback(None)  # without that of the worker
-
-
 METHODS: dict[MemorySpace, tuple[str, ...]] = {
     "host": ("numpy", "native"),
     "device": ("persistent", "propagation-blocking"),
@@ -377,8 +271,8 @@ METHODS: dict[MemorySpace, tuple[str, ...]] = {
 """Methods available for partitions of pandas (host) and of cuDF (device)."""
 
 
-def _check_method(options: Options, memory_space: MemorySpace) -> None:
-    available = METHODS[memory_space]
+def _check_method(options: Options, memory_space: MemorySpace, *, alone: bool) -> None:
+    available = tuple(methods()) if alone else METHODS[memory_space]
     if options.method in available:
         check_options(methods()[options.method], options.method_options)
     elif options.method == "auto":
@@ -388,53 +282,28 @@ def _check_method(options: Options, memory_space: MemorySpace) -> None:
     else:
         check_choice("method", options.method, ("auto", *methods()))
         raise MethodUnavailableError(
-            f"method {options.method!r} cannot rank Dask frames on the workers of a cluster: choose 'auto', "
-            f"{' or '.join(map(repr, available))}."
+            f"method {options.method!r} cannot rank Dask frames on several workers of a cluster: choose 'auto', "
+            f"{' or '.join(map(repr, available))}, or workers=1 if the edges fit in the memory of one."
         )
-
-
-def _threads_by_address(client: Client) -> dict[str, int]:
-    """Return the number of threads of each worker by its address, in the order of worker names."""
-    # Not `client.scheduler_info`: its periodic update, which omits workers, may overwrite the result of a query.
-    try:
-        workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
-    except OSError as error:
-        raise WorkerLostError(f"the Dask scheduler cannot be reached: {error}") from error
-    by_name = sorted(workers.items(), key=lambda worker: (str(type(worker[1]["name"])), worker[1]["name"]))
-    return {address: worker["nthreads"] for address, worker in by_name}
 
 
 # --- on the workers -------------------------------------------------------------------------------------------------
 
 
-def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str], rank: int, *arguments: Any) -> Any:
-    """Run a rank of a program, outside the thread pool of the worker.
-
-    In the thread pool, programs of two clients could deadlock, each waiting for a thread that the other occupies.
-    """
-    worker = get_worker()
-    if worker.address != addresses[rank]:
-        raise WorkerLostError(
-            f"worker {addresses[rank]} is lost, and with it a part of the graph or of its ranks: rank the frame again."
-        )
-    secede()
-    connection = worker, job, addresses, rank
-    if memory_space == "host":
-        with closing(Communicator(*connection)) as messages, advising("pandas"):
-            return program(messages, *arguments)
-    from prplugin.distributed.nccl import DeviceRanks  # imports CuPy, which cuDF has
-
-    with (
-        closing(DeviceRanks(*connection)) as communicator,
-        communicator.connected(),
-        ids_in(memory_space).active(),
-        runtime.device_allocation("device"),
-        advising("cudf"),
-    ):
-        return program(communicator, *arguments)
+def built(program: Callable[..., Any], communicator: Communicator, *arguments: Any) -> tuple[Any, tuple[int, int, Any]]:
+    """Build a part of a graph; return it, and the numbers of vertices and of edges and the clock of the graph."""
+    part = program(communicator, *arguments)
+    return part, (part.n, part.m, part.clock)
 
 
-def _update(communicator: Any, key: str, *arguments: Any) -> Any:
+def _ranked_once(
+    program: Callable[..., Any], rank_part: Callable[..., Any], communicator: Communicator, given: Sequence[Any],
+    *arguments: Any,
+) -> Any:  # fmt: skip
+    return rank_part(communicator, program(communicator, *given), *arguments)
+
+
+def _update(communicator: Communicator, key: str, *arguments: Any) -> Any:
     """Update the part of a graph that a task left on this worker.
 
     The part is no dependency of this task, since Dask would keep the tasks of all earlier updates.
@@ -444,15 +313,11 @@ def _update(communicator: Any, key: str, *arguments: Any) -> Any:
     return update(communicator, shard, *arguments)
 
 
-def frame_of_ranking(ranking: int, part: tuple[list[Any], object]) -> Any:
-    """Return one of the frames that a worker has written."""
-    return part[0][ranking]
-
-
-def _rows_of(places: Integers, part: tuple[list[Any], Report]) -> Any:
+def _rows_of(places: Integers, joined: Frame) -> Any:
     """Return some rows of a joined result."""
-    return part[0][0].iloc[places].reset_index(drop=True)
+    return joined.iloc[places].reset_index(drop=True)
 
 
 def _log_iteration(topic: str, state: State) -> None:
-    get_worker().log_event(topic, [state.iterations, state.error_bound])
+    if state.stage == "iterations":
+        get_worker().log_event(topic, [state.iterations, state.error_bound])

@@ -229,22 +229,23 @@ def partitions_of(
     communicator: Communicator, ids: Ids, frames: list[Frame], numbers: list[int], columns: Columns
 ) -> Parts:
     """Return the partitions that this rank holds, with their first rows in the whole frame; collective."""
-
-    def measured() -> list[int]:
-        for frame, number in zip(frames, numbers, strict=True):
-            if not hasattr(frame, "columns"):
-                raise InvalidEdgesError(
-                    f"partition {number} is of {full_name(frame)}, not a frame: correct the task that makes it."
-                )
-        return [len(frame) for frame in frames]
-
-    lengths = call_on_all(communicator, measured)
+    lengths = call_on_all(communicator, partial(lengths_of, frames, numbers))
     of_ranks = communicator.all_gather(list(zip(numbers, lengths, strict=True)))
     starts, rows = {}, 0
     for partition, length in sorted(pair for pairs in of_ranks for pair in pairs):
         starts[partition] = rows
         rows += length
     return Parts(ids, frames, numbers, [starts[number] for number in numbers], columns, lengths, rows)
+
+
+def lengths_of(frames: list[Frame], numbers: list[int]) -> list[int]:
+    """Return the number of rows of each partition; raise if one is no frame."""
+    for frame, number in zip(frames, numbers, strict=True):
+        if not hasattr(frame, "columns"):
+            raise InvalidEdgesError(
+                f"partition {number} is of {full_name(frame)}, not a frame: correct the task that makes it."
+            )
+    return list(map(len, frames))
 
 
 def _within_window(communicator: Communicator, parts: Parts) -> tuple[list[Any], Floats | None, Any]:

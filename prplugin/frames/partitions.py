@@ -162,6 +162,11 @@ def given_ids(given: object, names: list[Hashable] | None, what: str) -> list[Co
     return columns
 
 
+def joined_ids(columns: list[Column], names: list[Hashable] | None) -> Any:
+    """Return vertices of `given_ids` as one object: a Series, or a frame of several columns."""
+    return columns[0] if names is None else pd.concat(columns, axis=1, keys=names)
+
+
 def converted(options: Options) -> Options:
     """Return options with arguments by vertex as pandas objects."""
     names = ("personalization", "seeds", "among", "exclude", "dangling", "nstart")

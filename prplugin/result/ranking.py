@@ -345,7 +345,7 @@ class DistributedRanking(Ranking):
         return self._write(self.ranks, rows)
 
     def __str__(self) -> str:
-        return self._described(self.n) + f" on {self.workers} workers"
+        return self._described(self.n) + f" on {counted(self.workers, 'worker')}"
 
     def _details(self) -> Iterator[str]:
         yield f"bytes sent by each worker while it ranked, about: {', '.join(f'{one:,}' for one in self.bytes_sent)}"
@@ -476,7 +476,7 @@ class DistributedRankings(DistributedRanking, Rankings):
     _figure = Rankings._figure
 
     def __str__(self) -> str:
-        return Rankings.__str__(self) + f" on {self.workers} workers"
+        return Rankings.__str__(self) + f" on {counted(self.workers, 'worker')}"
 
     def _details(self) -> Iterator[str]:
         yield from Rankings._details(self)

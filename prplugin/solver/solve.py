@@ -164,8 +164,8 @@ def solve(
         strategies = list(reactions)
         if rule.proves:
             until = last if narrow else state.passes + proof.steps(rule.tol)
-            strategies += [AndersonMixing(proof.alpha, step.seeds, until)] if step.keeps_history else []
             strategies.append(OwnIterations(until))
+            strategies += [AndersonMixing(proof.alpha, step.seeds, until)] if step.keeps_history else []
         elif rule.repeats and not narrow:
             strategies.append(OwnIterations(last, plain=True))
         phase = Phase(rule, proof, strategies, goal, min(last, most), narrow)

@@ -59,6 +59,18 @@ def client():
         yield client
 
 
+@pytest.fixture(autouse=True)
+def on_all_workers(request, monkeypatch):
+    """Let all workers rank, although one would suffice, unless a test is about that choice."""
+    if "one_worker" not in request.fixturenames:
+        monkeypatch.setattr("prplugin.distributed.workers.MOST_THREADS", 0)
+
+
+@pytest.fixture
+def one_worker():
+    """Let the package choose the number of workers."""
+
+
 def edges_of(seed=0, n=60, m=400):
     rng = np.random.default_rng(seed)
     edges = pd.DataFrame({"src": rng.integers(0, n, m) ** 2 // n, "dst": rng.integers(0, n, m)})
@@ -144,6 +156,71 @@ def test_options(client, options):
     edges = edges_of(1)
     frame = dd.from_pandas(edges, npartitions=4, sort=False)
     assert_same_ranks(frame.pagerank(**options), edges.pagerank(**options), 1e-4 if "scale" in options else 2e-6)
+
+
+def explained(ranking):
+    file = io.StringIO()
+    ranking.explain(file)
+    return " ".join(file.getvalue().split())
+
+
+def test_one_worker_ranks_edges_that_fit(client, one_worker):
+    """Check that one worker runs what one process runs: the same bits, methods and orders."""
+    frame = dd.from_pandas(edges_of(1).astype({"src": str, "dst": str}), npartitions=4, sort=False).persist()
+    edges = frame.compute()
+    single = prplugin.Graph(edges, weight="w", vertices=["more"])
+    graph = prplugin.Graph(frame, weight="w", vertices=["more"])
+    ranking, expected = graph.rank(personalization={"3": 1}), single.rank(personalization={"3": 1})
+    assert "ranked on 1 of 3 workers, as in one process" in explained(ranking)
+    assert "on 1 worker" in str(ranking)
+    assert (ranking.iterations, ranking.error_bound) == (expected.iterations, expected.error_bound)
+    assert ranking.frame.npartitions == 1
+    assert_same_ranks(ranking.frame, expected.frame, 0)
+    assert_same_ranks(frame.pagerank(weight="w", vertices=["more"]), single.rank().frame, 0)
+    assert_same_ranks(frame.pagerank(method="numpy", top=5), edges.pagerank(method="numpy", top=5), 0)
+    assert_same_ranks(graph.rank(seeds=["1", "3"], top=4).frame, single.rank(seeds=["1", "3"], top=4).frame, 0)
+    assert graph.rank(seeds=["1", "3"])["3"] == single.rank(seeds=["1", "3"])["3"]
+    orders = [one.rank(top=3, certified=True) for one in (graph, single)]
+    assert orders[0].certified
+    assert_same_ranks(orders[0].frame, orders[1].frame, 0)
+    assert [tie.places for tie in orders[0].ties] == [tie.places for tie in orders[1].ties]
+    assert graph.vertices.compute().tolist() == single.vertices.tolist()
+    for one in (graph, single):
+        one.rank(tol=1e-9)
+        one.update(add=edges.iloc[:5], remove=edges.iloc[7:9])
+    assert graph.number_of_edges == single.number_of_edges
+    again, expected = graph.rank(tol=1e-9), single.rank(tol=1e-9)
+    assert again.iterations == expected.iterations
+    assert_same_ranks(again.frame, expected.frame, 0)
+    with pytest.raises(prplugin.InvalidEdgesError, match="remove has 1 edge that the graph does not have"):
+        graph.update(remove=pd.DataFrame({"src": ["1"], "dst": ["no"]}))
+    with pytest.raises(prplugin.NotConvergedError) as raised:
+        frame.pagerank(max_iter=1, tol=1e-9)
+    assert len(raised.value.ranking.frame) == len(single.vertices) - 1
+
+
+def test_number_of_workers(client, one_worker, monkeypatch):
+    edges = edges_of(1)
+    frame = dd.from_pandas(edges, npartitions=5, sort=False).persist()
+    for count in (1, 2, 3):
+        ranking = prplugin.Graph(frame, workers=count).rank()
+        assert ranking.workers == ranking.frame.npartitions == count
+        assert f"ranked on {count} of 3 workers, as requested" in explained(ranking)
+        assert_same_ranks(ranking.frame, edges.pagerank())
+        assert_same_ranks(frame.pagerank(workers=count), edges.pagerank())
+    monkeypatch.setattr("prplugin.distributed.workers.MOST_THREADS", 2)
+    ranking = prplugin.Graph(frame).rank()
+    assert "ranked on 3 workers: their 3 threads are more than 2 times those of one" in explained(ranking)
+    monkeypatch.setattr("prplugin.distributed.workers.MEMORY_SHARE", 1 << 40)
+    assert "ranked on 3 workers, since one has too little memory: the edges take" in explained(
+        prplugin.Graph(frame).rank()
+    )
+    with pytest.raises(prplugin.InvalidOptionError, match="workers=4, but the Dask cluster has 3 workers"):
+        frame.pagerank(workers=4)
+    with pytest.raises(prplugin.InvalidOptionError, match="workers must be a whole number of at least 1, not 0"):
+        frame.pagerank(workers=0)
+    with pytest.raises(prplugin.InvalidOptionError, match="workers= selects workers of a Dask cluster"):
+        edges.pagerank(workers=1)
 
 
 def test_other_ids_are_ordered_by_first_appearance(client):
@@ -264,7 +341,7 @@ def test_graphs_on_workers_refuse_to_be_copied_or_saved(client, tmp_path):
 
 @pytest.mark.parametrize("scatter_bytes", [0, 1 << 20])
 def test_values_in_dask_frame(client, scatter_bytes, monkeypatch):
-    monkeypatch.setattr("prplugin.distributed.run.SCATTER_BYTES", scatter_bytes)
+    monkeypatch.setattr("prplugin.distributed.workers.SCATTER_BYTES", scatter_bytes)
     edges = edges_of(5)
     frame = dd.from_pandas(edges, npartitions=2, sort=False)
     values = pd.DataFrame({"vertex": [1, 2, 3], "values": [1.0, 2.0, 3.0]})
@@ -393,7 +470,7 @@ def test_user_errors_and_large_arguments_print_nothing(tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert len(run.stdout.splitlines()) == 5
-    assert all(line.startswith("run.py ") for line in run.stdout.splitlines()[:4])
+    assert all(line.startswith("workers.py ") for line in run.stdout.splitlines()[:4])
     # Dask warns if a busy worker ends slowly.
     assert [line for line in run.stderr.splitlines() if "distributed.nanny" not in line] == []
 

@@ -164,6 +164,7 @@ class MergedRows(gpu_pull.MixedOnDevice):
         adjacency, totals = problem.adjacency, gpu_pull.TOTALS
         self._plan, self._rows, self._n, self._starting = plan, rows, adjacency.n, blocks
         self._weighted, self._dtype, self._mean = adjacency.weighted, np.dtype(np.float64), 1.0 / n
+        self._edge_count = adjacency.m
         crossing = 0 if plan is None else plan.crossing
         most = 0 if plan is None else most_blocks_of(plan)
         own = {f"own {i}": size for i, size in enumerate(sizes)}
@@ -221,10 +222,11 @@ class MergedRows(gpu_pull.MixedOnDevice):
             self._prepare_launches()
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
         per_edge, in_degrees = 0.0, None
-        if given is None and self.free_start and self._plan.in_degrees is not None and self._plan.m:
+        by_degree = None if self._plan is None else self._plan.in_degrees
+        if given is None and self.free_start and by_degree is not None and self._edge_count:
             # x_i = (1 - alpha) / n + alpha * in-degree / m: the step from ranks proportional to the out-degrees.
             uniform *= 1 - self._alpha
-            per_edge, in_degrees = self._alpha / self._plan.m, self._plan.in_degrees
+            per_edge, in_degrees = self._alpha / self._edge_count, by_degree
         self._ranks: Floats = cupy.empty(self._rows)
         initial = START({}, given=given, uniform=uniform, per_edge=per_edge, in_degrees=in_degrees)
         runtime.launch(
