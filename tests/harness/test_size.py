@@ -90,6 +90,12 @@ def test_packages_keep_to_their_size():
     assert {name: count for name, count in lines.items() if count > MAX_LINES[name]} == {}
 
 
+def test_benchmarks_keep_to_their_size():
+    """The code of one that has answered its question is dropped; its page names the commit that has it."""
+    files = (PACKAGE.parent / "benchmarks").rglob("*.py")
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 10_500
+
+
 def test_the_kernels_of_the_cpu_do_not_grow():
     files = [path for path in (PACKAGE / "cpu").iterdir() if path.suffix in (".cpp", ".hpp")]
     assert sum(len(path.read_text().splitlines()) for path in files) <= 2_600
