@@ -315,7 +315,7 @@ def _nanoseconds(moment: np.datetime64 | np.timedelta64) -> Fraction:
 def _exact_number(given: object) -> Fraction | None:
     """Return a number without rounding; None for other objects, and if it is not finite."""
     number: Any = given
-    if not isinstance(given, (Real, Decimal)) or isinstance(given, (bool, np.bool_, np.timedelta64)):
+    if not isinstance(given, (Real, Decimal)) or isinstance(given, (bool, np.timedelta64)):
         return None
     if isinstance(given, Integral):
         return Fraction(int(given))

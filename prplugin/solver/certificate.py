@@ -78,11 +78,8 @@ class Certificate:
             self._mass = (1 + of_rank) * (1 - alpha) / left * ROUND_UP
             self.noise = (of_rank + alpha * of_single * (1 + of_rank)) * self._mass * ROUND_UP
         self._norm = 1 + gamma(rounding.norm)
-        self.cast = 0.0
-        if scale == "n":
-            self.cast += U * self._mass
-        if dtype == "float32":
-            self.cast += U32 * self._mass * ROUND_UP
+        of_result = rounding_of_result(dtype, scale)
+        self.cast = of_result * self._mass if of_result else 0.0  # `_mass` may be infinite, and was rounded up
 
     def for_rounding(self, rounding: StepRounding) -> Certificate:
         """Return the same certificate for steps with other rounding depths."""
@@ -136,6 +133,11 @@ class Certificate:
 
 
 certificate_of = lru_cache(64)(Certificate)  # shared by repeated rankings of a graph
+
+
+def rounding_of_result(dtype: str, scale: object) -> float:
+    """Bound the relative error of scaling a rank and casting it."""
+    return (U if scale == "n" else 0.0) + (U32 if dtype == "float32" else 0.0)
 
 
 def depth_of_rank(rounding: StepRounding) -> int:

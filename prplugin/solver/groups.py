@@ -37,7 +37,7 @@ from prplugin.graph.edges import Edges
 from prplugin.methods.base import Step
 from prplugin.numerics import StepRounding, compensated_depth
 from prplugin.options import Options
-from prplugin.solver.certificate import ROUND_UP, U32, U, depth_of_rank, gamma
+from prplugin.solver.certificate import ROUND_UP, depth_of_rank, gamma, rounding_of_result
 from prplugin.solver.loop import Outcome
 from prplugin.types.array_module import Ranks
 from prplugin.types.arrays import is_host, namespace, to_host
@@ -55,8 +55,8 @@ def bounds_of_groups(
     if not max(of_rank, of_sum) < 1:
         return np.full(sums.size, math.inf)
     residual = moved * (alpha * (1 + of_sum)) / (sums * (1 - of_sum)) + of_rank / (1 - of_rank)
-    cast = (U if scale == "n" else 0.0) + (U32 if dtype == "float32" else 0.0)
-    bounds: Floats = (np.minimum(2 * residual / (1 - alpha), 2.0) + of_sum + cast * (1 + of_sum)) * ROUND_UP
+    cast = rounding_of_result(dtype, scale) * (1 + of_sum)
+    bounds: Floats = (np.minimum(2 * residual / (1 - alpha), 2.0) + of_sum + cast) * ROUND_UP
     return bounds
 
 
@@ -148,10 +148,9 @@ class GroupProof:
         self._measure(step)
         outcome.iterations += 1
         while (worst := float(self.bounds.max())) > tol and outcome.iterations < most:
-            goal = min(goal, float(outcome.error_bound), tol) * tol / worst / 2
-            if goal > provable and outcome.iterations + 1 < most:
-                found = again(self._of_all(goal), int(outcome.iterations))
-                outcome.iterations, outcome.error_bound = outcome.iterations + found.iterations, found.error_bound
+            goal = max(min(goal, float(outcome.error_bound), tol) * tol / worst / 2, provable)
+            found = again(self._of_all(goal), int(outcome.iterations))
+            outcome.iterations, outcome.error_bound = outcome.iterations + found.iterations, found.error_bound
             self._measure(step)
             outcome.iterations += 1
         outcome.error_bound, outcome.converged = worst, worst <= tol

@@ -92,8 +92,9 @@ def solve_by(
         outcome = run(options, start=begin)
     else:
         step.start(cast("Floats | float", start))
-        provable = certificate_of(options.alpha, adjacency.n, step.rounding, "float64", 1).provable
-        outcome = run(groups.begin(step), start=begin)
+        every = groups.begin(step)
+        provable = certificate_of(every.alpha, adjacency.n, step.rounding, every.dtype, every.scale).provable
+        outcome = run(every, start=begin)
 
         def again(how: Options, made: int) -> Outcome:
             return run(how, start=step.ranks().copy(), made=made, watch=partial(watch.iterations, made=made))
@@ -190,9 +191,8 @@ def solve(
         run(proof, rule.goal_in_float32(proof, certificate), budget - 1, narrow=True)
         if not np.all(state.converged):
             _continue_in_float64(step, state)
-    if budget > 0 and (state.live is True or np.count_nonzero(state.live)):
-        last = budget if options.max_iter is not None else state.passes + budget
-        run(certificate, rule.goal(certificate), last, narrow=False)
+    last = budget if options.max_iter is not None else state.passes + budget
+    run(certificate, rule.goal(certificate), last, narrow=False)
     if order is not None:
         state.order = order.final_order(step.ranks(), certificate, float(state.error_bound))
     return state

@@ -127,7 +127,7 @@ def push_residual(query: Query, start: Start, state: GraphState, last: LastRanks
         residual.recompute(edges)
         passes += 1
     if may_push:
-        of_cast = bounds.of_cast(edges.n, options)
+        of_cast = bounds.of_cast(options)
         spent = residual.push(edges, tol - of_cast, _max_pushes(state, last.passes, residual.bound, tol))
         bound = residual.bound + of_cast
         if bound <= tol:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 
 from prplugin.cpu.kernels import BLOCK_TERMS
-from prplugin.numerics import StepRounding
 from prplugin.options import Options
-from prplugin.solver.certificate import Certificate, U
+from prplugin.solver.certificate import U, rounding_of_result
 
 ROUND_UP = 1 + 2.0**-20
 """Covers the rounding errors of the bounds computed here and of those in the kernels."""
@@ -21,10 +20,9 @@ MAX_ROUNDING = 2.0**-21
 """Largest F / Q for which `ROUND_UP` covers F in the denominator of `pushed`."""
 
 
-def of_cast(n: int, options: Options) -> float:
-    """Bound the error of scaling and casting the ranks of n vertices; steps add no rounding error."""
-    exact = StepRounding(row=0, edge=0, dangling=0, vectors=0, norm=0)
-    return Certificate(options.alpha, n, exact, options.dtype, options.scale).cast
+def of_cast(options: Options) -> float:
+    """Bound the error of scaling and casting ranks, whose sum is 1 but for rounding errors."""
+    return rounding_of_result(options.dtype, options.scale) * ROUND_UP
 
 
 def of_residual(

@@ -167,7 +167,7 @@ class Wanted(NamedTuple):
 class LocalRanks(NamedTuple):
     """Ranks of n vertices, of which those at `rows` were touched.
 
-    `met`: Whether the tolerance is met, or the order proved. If not, ranks of sum 1 for iterations to start from.
+    `met`: Whether the tolerance is met, or the order proved. If not, multiples of ranks for iterations to start from.
     """
 
     n: int
@@ -202,14 +202,13 @@ class _Pushes:
         arrays.r[rows], arrays.is_listed[rows], arrays.listed[: rows.size] = values, True, rows
         self._count, self._sums, self._spent = np.array([rows.size]), np.zeros(3), 0
         self._sums[2] = rounding_depth(rows.size) + 3  # of the entries of v: their sum, quotient and conversion
-        self._cast = bounds.of_cast(n, options)
+        self._cast = bounds.of_cast(options)
         alpha, tol = options.alpha, options.tol - self._cast
         # Ratio R / Q at which (3) is the tolerance; 0 if rounding makes that impossible.
         self.goal = max(tol, 0.0) * TOL_FRACTION * (1 - alpha) / (2 * alpha) if alpha else np.inf
         steps = MIN_STEPS - STEPS_PER_FACTOR * math.log(min(options.tol, 1.0))
         # Pushed edges after which pushes end unless the rest is expected to be within the budget.
         self.trial = TRIAL_FRACTION * steps * (n + edges.m)
-        self.push(np.inf, 0.0)  # only sums
 
     def rank(self, wanted: Wanted, equal: Equal | None, budget: float) -> LocalRanks:
         """Push until the tolerance is met, an order is proved, or `budget` edges are expected not to suffice."""
@@ -273,7 +272,7 @@ class _Pushes:
         gap, (rows, values) = bounds.of_gap(*self._measured), self._asked(wanted)
         k = wanted.top or max(1, rows.size)
         if wanted.among is None:
-            if k >= rows.size:
+            if k > rows.size:
                 return None
             lowest = np.partition(values, rows.size - k)[rows.size - k] - gap
             if not lowest > 0:
@@ -307,9 +306,8 @@ class _Pushes:
             values = self._requested(values)
         else:
             # z is q + e; the vertices of e are not known, and its sum is at most E.
-            e = alpha * self.residual / (1 - alpha)
-            elsewhere = e / self.n / (self.sum + e)
-            values = values / (self.sum + e) + elsewhere
+            elsewhere = alpha * self.residual / (1 - alpha) / self.n
+            values = values + elsewhere
         passes = -(-self._spent // max(self._edges.m, 1))
         return LocalRanks(self.n, rows, values, shown, bound, passes, met, order, elsewhere)
 
@@ -321,7 +319,7 @@ class _Pushes:
         """Return the vertices to return, in their order; vertices that are not touched follow in order of position."""
         (rows, values), top = self._asked(wanted), wanted.top
         ranks = self._requested(values)
-        if wanted.among is not None or top is None:
+        if wanted.among is not None:
             chosen = slice(None) if top is None else highest(ranks, top)
             return rows[chosen], ranks[chosen]
         if top < rows.size:

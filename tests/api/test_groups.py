@@ -269,6 +269,17 @@ def test_passes_of_all_rankings_are_counted_on():
     ]
 
 
+@pytest.mark.parametrize("method", ["numpy", "native"])
+def test_a_small_group_takes_few_passes_more(method):
+    """After a first ranking, the next ones aim for the error that the ring has; by plain steps it takes 450 passes."""
+    random = np.random.default_rng(0).integers(0, 2000, (8000, 2))
+    ring = np.array([[*range(30), 0], [*range(1, 31), 15]]).T % 30
+    edges = pd.DataFrame(np.concatenate([random, ring]), columns=["src", "dst"]).assign(g=[0] * 8000 + [1] * 31)
+    ranking = prplugin.Graph(edges, by="g").rank(alpha=0.99, method=method)
+    assert ranking.error_bound <= 1e-6
+    assert ranking.iterations <= 300
+
+
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_large_groups_are_ranked_by_themselves(weight):
     rng = np.random.default_rng(0)
@@ -300,10 +311,12 @@ def test_large_groups_are_ranked_by_themselves(weight):
         graph.rank(max_iter=3, tol=1e-9)
 
 
-def test_iterations_that_do_not_suffice():
+@pytest.mark.parametrize("max_iter", [1, 2, 5])
+def test_iterations_that_do_not_suffice(max_iter):
     with pytest.raises(NotConvergedError) as caught:
-        GRAPH.rank(max_iter=2, tol=1e-9)
+        GRAPH.rank(max_iter=max_iter, tol=1e-9)
     ranking = caught.value.ranking
+    assert ranking.iterations == max_iter
     assert not ranking.converged
     assert not ranking.each_converged.all()
     exact = GRAPH.rank(tol=1e-11).frame["pagerank"]

@@ -238,6 +238,9 @@ def with_now_before_the_latest(frame):
         (None, with_now_before_the_latest, prplugin.InvalidEdgesError, "column 'at' has 1 time after now=2024-03"),
         ("numbers", {"half_life": "7D"}, prplugin.InvalidOptionError, "half_life must be a number, as column 'at' holds numbers"),
         ("numbers", {"half_life": 0}, prplugin.InvalidOptionError, "half_life must be a number, as .*, positive and finite, not 0"),
+        ("numbers", {"half_life": True}, prplugin.InvalidOptionError, "half_life must be a number, as .*, not True"),
+        ("numbers", {"window": np.timedelta64(7, "s")}, prplugin.InvalidOptionError, "window must be a number, as column 'at'"),
+        ("numbers", {"half_life": 7, "now": np.bool_(True)}, prplugin.InvalidOptionError, "now must be a finite number"),
         ("numbers", {"half_life": 7, "now": 3}, prplugin.InvalidEdgesError, "times after now=3: 4 in row 4"),
         ("strings", {"half_life": "7D"}, prplugin.InvalidEdgesError, "column 'at' holds .*, which are no times"),
         ("nulls", {"half_life": "7D"}, prplugin.InvalidEdgesError, "column 'at' has 2 nulls, in rows 3, 5"),
@@ -331,12 +334,16 @@ def test_ages_of_polars_and_pyarrow_frames_of_more_than_292_years():
 
 @pytest.mark.parametrize("exponent", [1, 53, 62, 63, 64, 80, 1000])
 def test_integers_beside_a_fraction_of_a_unit(exponent):
-    """The fraction, of another frame, is the latest time; integers are so many multiples of it."""
+    """The fraction, of another frame, is the latest time, and the origin if it comes first; integers are multiples of it."""
     half_life = 2.0**-exponent
     whole, fraction = ({"src": [0, 1], "dst": [1, 0], "at": [0, 0]}, {"src": [0], "dst": [2], "at": [half_life]})
-    found = prplugin.Graph([pd.DataFrame(whole), pd.DataFrame(fraction)], time="at", half_life=half_life).rank()
+    frames = [pd.DataFrame(whole), pd.DataFrame(fraction)]
     expected = pd.DataFrame({"src": [0, 1, 0], "dst": [1, 0, 2], "w": [0.5, 0.5, 1.0]}).pagerank(weight="w")
-    assert found.ranks.tolist() == pytest.approx(expected["pagerank"].tolist(), abs=2e-6)
+    for first, then in (frames, frames[::-1]):
+        updated = prplugin.Graph(first, time="at", half_life=half_life)
+        updated.update(add=then)
+        for graph in (prplugin.Graph([first, then], time="at", half_life=half_life), updated):
+            assert graph.rank().ranks.tolist() == pytest.approx(expected["pagerank"].tolist(), abs=2e-6)
 
 
 def test_now_beyond_the_unit_of_the_times():

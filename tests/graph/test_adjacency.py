@@ -80,7 +80,11 @@ def test_what_no_conversion_makes_is_refused():
     with pytest.raises(prplugin.MethodUnavailableError, match="the layout Blocks only by the method that reads it"):
         graph([0], [1], 2).get(Blocks)
     table = np.zeros((1, 5), np.int64)
-    packed = Edges(Grouped(PackedParts(False, (), table, 0, (), None, None), np.ones(2), 2))
+    packed, weighted = (
+        Edges(Grouped(PackedParts(has_weights, (), table, 0, (), None, None), np.ones(2), 2))
+        for has_weights in (False, True)
+    )
+    assert (packed.weighted, weighted.weighted) == (False, True)
     assert packed.get(PackedParts).table is table
     for layout in (Coo, Csc, Csr):
         with pytest.raises(prplugin.MethodUnavailableError, match="the 2 edges were packed when they were read"):

@@ -24,6 +24,7 @@ from prplugin.methods import native
 from prplugin.methods.engines import native_batch
 from prplugin.methods.registry import methods
 from prplugin.result.selection import highest_of_each
+from prplugin.solver import batch as batch_module
 from prplugin.types.arrays import highest
 
 BATCH_METHODS = [name for name, method in methods().items() if hasattr(method, "batch_cost")]
@@ -579,3 +580,13 @@ def test_small_slow_graph_is_solved_directly_for_each_seed(monkeypatch, few):
     exact = (1 - alpha) * alpha ** np.arange(n) / (1 - alpha**n)
     for ranks, bound, vertex in zip(rankings.ranks, rankings.each_error_bound, vertices, strict=True):
         assert np.abs(ranks - np.roll(exact[-np.arange(n)], vertex)).sum() <= bound <= 1e-6
+
+
+def test_slow_seeds_of_a_large_graph_stay_in_their_batch(monkeypatch):
+    """None is ranked individually, since there is no direct solution."""
+    monkeypatch.setattr(batch_module, "is_small", lambda problem: False)
+    monkeypatch.setattr(batch_module, "DIRECT_AFTER", 5)
+    monkeypatch.setattr(native, "prepare", None)
+    rankings = skewed_graph().rank(seeds=list(range(9)), method="native")
+    assert rankings.converged
+    assert (rankings.each_iterations > 5).all()

@@ -24,6 +24,7 @@ from prplugin.methods.base import Step, Sums
 from prplugin.numerics import StepRounding
 from prplugin.options import Options
 from prplugin.solver import solve as solver
+from prplugin.solver.acceleration.anderson import AndersonMixing
 from prplugin.solver.acceleration.direct import DirectSolver, SlowConvergence, is_small
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Now, Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
@@ -329,6 +330,67 @@ def test_a_change_after_a_proposal_is_no_sign_of_stagnation():
     changes = [np.array(each) for each in ([1e-2, 1e-2], [1e-3, 1e-3], [5e-3, 5e-3], [1e-3, 0.0], [9e-4, 0.0])]
     passes, iterations, live = loop_of(changes, Proposal(passes=1, moved=moved), seeds=2)
     assert (passes, iterations.tolist(), live.tolist()) == (6, [6, 4], [False, False])
+
+
+def test_many_steps_in_one_call_stagnate_by_the_least_change():
+    phase = Phase(Options().rule, Certificate(0.5, 9, StepRounding(1, 1, 1, 1, 1), "float64", 1), [], -1.0, 20, True)
+    for earlier, stagnates in (((), True), ((1.0,), True), ((1.0, 0.75), True), ((1.0, 0.7), False)):
+        assert phase.stagnates(Sums(0.8, 0.8, earlier), 1.0) == stagnates
+    assert phase.stagnates(Sums(0.75, 0.75), 1.0)
+    assert not phase.stagnates(Sums(0.7, 0.7), 1.0)
+
+
+class ProvesAt:
+    """Order that is proved after so many steps."""
+
+    def __init__(self, count):
+        self.left = count
+
+    def goal(self, certificate):
+        return -1.0
+
+    def prove(self, step, certificate, bound):
+        self.left -= 1
+        return self.left == 0
+
+
+def test_a_proved_order_ends_the_iteration_in_float32():
+    options, rounding = Options(alpha=0.5, tol=1e-12), StepRounding(1, 1, 1, 1, 1, single=1)
+    phase = Phase(options.rule, Certificate(0.5, 9, rounding, "float64", 1), [], -1.0, 20, True)
+    state = Outcome(True, False, 0, np.inf)
+    iterate(Scripted([1e-1, 1e-2, 1e-3, 1e-4, 1e-5]), phase, state, lambda *_: None, ProvesAt(3))
+    assert (state.passes, state.converged, state.live) == (3, True, False)
+
+
+@pytest.mark.parametrize("until", [0, 12, 40])
+def test_nothing_is_mixed_after_the_passes_of_plain_steps(until, monkeypatch):
+    adjacency = adjacency_of(prplugin.Graph(communities(), vertices=range(480)))
+    step, mixed, made = numpy.prepare(Problem(adjacency, 0.99), this_machine()), [], []
+    mix = step.mix
+    monkeypatch.setattr(step, "mix", lambda *arguments: (mixed.append(len(made)), mix(*arguments)))
+    rule = Options(alpha=0.99, tol=1e-11).rule
+    certificate = Certificate(0.99, 480, step.rounding, "float64", 1)
+    mixing = AndersonMixing(0.99, None, until)
+    step.start(1 / 480)
+    iterate(step, Phase(rule, certificate, [mixing], -1.0, 60, False), Outcome(True, False, 0, np.inf),
+            lambda *_: made.append(1), None)  # fmt: skip
+    assert len(made) == 60
+    assert bool(mixed) == (until > 0)
+    assert max(mixed, default=0) < max(until, 1)
+    assert mixing.moves(step) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "free"),
+    [({}, True), ({"max_iter": 90}, False), ({"stop": "delta"}, False), ({"personalization": [1]}, False)],
+)
+def test_a_method_may_choose_the_start_where_any_will_do(options, free, monkeypatch):
+    prepared, prepare = [], numpy.prepare
+    monkeypatch.setattr(
+        numpy, "prepare", lambda *given, **more: prepared.append(prepare(*given, **more)) or prepared[0]
+    )
+    prplugin.Graph(GRAPHS["random"]).rank(method="numpy", **options)
+    assert [step.free_start for step in prepared] == [free]
 
 
 # --- very slow convergence ----------------------------------------------------------------------------------------

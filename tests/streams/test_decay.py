@@ -55,10 +55,10 @@ def fingerprint(significand, exponent):
 
 
 def test_stored_weights_are_divided_exactly_or_are_fingerprints():
-    significands = np.array([0.5, 0.75, 0.5, 0.5, 0.625, 0.5, 1.5])
-    exponents = np.array([0, 3, -1021, -1022, -1500, -3000, ZERO_EXPONENT])
+    significands = np.array([0.5, 0.75, 0.5, 0.5, 0.625, 0.5, 1.25, 1.5])
+    exponents = np.array([0, 3, -1021, -1022, -1500, -3000, -1501, ZERO_EXPONENT])
     for reference in (0, 2, -40):
-        found = ScaledWeights(significands, exponents).stored(np.full(7, reference)).tolist()
+        found = ScaledWeights(significands, exponents).stored(np.full(8, reference)).tolist()
         for significand, exponent, one in zip(significands.tolist(), exponents.tolist(), found, strict=True):
             exact = Fraction(significand) * Fraction(2) ** (exponent - reference) if exponent > ZERO_EXPONENT else None
             if exact is None:

@@ -17,7 +17,10 @@ from method_params import examples
 from rational_pagerank import distance, solve
 
 import prplugin
+from prplugin.graph.edges import Edges
+from prplugin.options import Options
 from prplugin.streams import local_pushes
+from prplugin.types.edges import Coo
 
 N, M = 20_000, 100_000
 
@@ -296,3 +299,36 @@ def test_passes_of_pushes_that_were_not_enough_count(graph, monkeypatch):
 
     monkeypatch.setattr(local_pushes.LocalPushes, "rank", rank_with_more)
     assert graph.rank(personalization=[5]).iterations == before.iterations + 1000
+
+
+@pytest.mark.usefixtures("small_graphs")
+@pytest.mark.parametrize(
+    ("weight", "pushed"), [(2.0**500, True), (2.0**-500, True), (1.01 * 2.0**500, False), (0.99 * 2.0**-500, False)]
+)
+def test_only_out_weights_whose_quotients_lose_digits_are_iterated(weight, pushed):
+    graph = prplugin.Graph(pd.DataFrame({"src": [1, 2], "dst": [2, 3], "w": [1.0, weight]}), weight="w")
+    assert (graph.rank(personalization=[1]).method == "push") == pushed
+
+
+@pytest.mark.usefixtures("small_graphs")
+def test_order_of_all_touched_vertices_is_proved():
+    graph = prplugin.Graph(pd.DataFrame({"src": [1, 3], "dst": [2, 4]}))
+    for top, method in ((1, "push"), (2, "push"), (3, "native")):
+        ranking = graph.rank(personalization=[1], top=top, certified=True)
+        assert ranking.method == method
+        assert ranking.certified == (method == "push")  # vertices 3 and 4 have no rank, which is not looked for
+        assert ranking.frame["vertex"].tolist() == [1, 2, 3][:top]
+
+
+def test_iterations_start_where_pushes_end():
+    """The tolerance is below the rounding of the cast: nothing is pushed, so that q = v and R = 1."""
+    alpha, n = 0.8, 4
+    edges = Edges(Coo(np.array([0, 1]), np.array([1, 2]), None, n))
+    found = local_pushes.LocalPushes().rank(
+        edges, (np.array([0, 3]), np.array([0.75, 0.25])), Options(alpha=alpha, tol=1e-9, dtype="float32"),
+        local_pushes.Wanted(),
+    )  # fmt: skip
+    assert not found.met
+    # Vertex 3 has no out-edges, so that E is alpha / (1 - alpha) times the residual of the other.
+    e = alpha * 0.75 / (1 - alpha)
+    np.testing.assert_allclose(found.dense(), np.array([0.75, 0, 0, 0.25]) + e / n, rtol=1e-15)

@@ -161,3 +161,50 @@ def test_pushes_may_take_as_long_as_a_method(tol, options, monkeypatch):
     assert goal < tol if options else goal == tol  # the cast takes a part
     left = max(ranked) * max(0.0, math.log(min(error, 2.0) / tol) / math.log(2 / tol))
     assert most == pytest.approx(1_000_000 + (14 + left) * (6 + 8 * 4) / 3, rel=1e-12)
+
+
+def unweighted(n=200):
+    """Return random edges on the host."""
+    return HostEdges(Edges(Coo(*np.random.default_rng(5).integers(0, n, (2, 5 * n)).astype(np.int32), None, n)), None)
+
+
+def change(edges, residual, source, destination):
+    """Add an edge to the graph of a residual."""
+    ends, none = (np.array([end]) for end in (source, destination)), np.empty(0, np.int64)
+    plan = edges.plan(Coo(*ends, None, edges.n), Coo(none, none, None, edges.n), "sum", directed=True)
+    edges.commit(plan)
+    residual.apply(edges, plan)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.85])
+def test_estimate_after_a_change_is_of_the_residual(alpha):
+    """From c = n, without a residual: alpha ||r|| / (S (1 - alpha)), of the sum S of y before the change."""
+    edges = unweighted()
+    residual = Residual(edges, alpha, np.full(200, 1 / 200), np.full(200, 1 / 200))
+    residual.push(edges, 1e-11, math.inf)
+    sum_y = residual.y.sum()
+    change(edges, residual, 3, 9)
+    expected = alpha * np.abs(residual.r).sum() / (sum_y * (1 - alpha))
+    assert expected > 1e-4
+    assert residual.bound == pytest.approx(expected, rel=1e-6)
+
+
+def test_pushes_near_a_change_end_at_the_tolerance():
+    """The change leaves a bound below the first tolerance."""
+    spent = []
+    for tol in (1e-2, 1e-4, 1e-6):
+        edges = unweighted()
+        residual = Residual(edges, 0.85, None, np.full(200, 1 / 200))
+        residual.push(edges, 1e-11, math.inf)
+        change(edges, residual, 3, 9)
+        spent.append(residual.push(edges, tol, math.inf))
+        assert residual.bound <= tol
+    assert spent[0] == 0 < spent[1] < spent[2]
+
+
+def test_rounds_that_reduce_nothing_end():
+    """The rounding errors of the sums alone exceed the tolerance."""
+    edges = unweighted()
+    residual = Residual(edges, 0.85, None, np.full(200, 1 / 200))
+    assert residual.push(edges, 1e-18, 1e9) < 1e5
+    assert 1e-18 < residual.bound < 1e-12

@@ -127,6 +127,15 @@ def test_push_proves_small_changes_of_large_graph():
     assert "residuals pushed" in explained.getvalue()
 
 
+def test_a_method_starts_from_the_ranks_of_pushes():
+    rng, n = np.random.default_rng(4), 3000
+    graph = prplugin.Graph(pd.DataFrame(rng.integers(0, n, (4 * n, 2)), columns=["src", "dst"]), vertices=range(n))
+    first = graph.rank(method="numpy")
+    graph.update(add=pd.DataFrame({"src": [1], "dst": [2]}))
+    assert graph.rank().method == "push"
+    assert graph.rank(method="numpy").iterations < first.iterations / 2
+
+
 @pytest.mark.parametrize(
     "options", [{"personalization": {3: 1.0, 7: 2.0}}, {"dangling": {3: 1.0}}, {"method": "numpy"}]
 )
