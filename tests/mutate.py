@@ -78,14 +78,14 @@ class Mutant:
 
 def mutants_of(root: Path, only: Sequence[str]) -> list[Mutant]:
     """Return every mutant of the named packages, modules or patterns."""
-    folder, found = root / PACKAGE, []
+    folder, found, known = root / PACKAGE, [], read_survivors(root)
     files = {
         file for name in only for path in folder.glob(name) for file in ([path] if path.is_file() else path.rglob("*"))
     }
     for file in sorted(files):
         if file.suffix not in (".py", ".cpp", ".hpp") or NO_CPU.search(file.name) or file.name == "build.py":
             continue
-        text = file.read_bytes()
+        text, measured = file.read_bytes(), known.get(file.relative_to(folder).as_posix(), {}).get("measured", ())
         for each in mutations(text, python=file.suffix == ".py"):
             first, last = text.rfind(b"\n", 0, each.start) + 1, text.find(b"\n", each.end)
             new = text[first : each.start] + each.new + text[each.end : last]
@@ -94,6 +94,8 @@ def mutants_of(root: Path, only: Sequence[str]) -> list[Mutant]:
             pair = zip(_lines(old), [*_lines(new), *[""] * old.count(b"\n")], strict=False)
             skip = next((i for i, (one, other) in enumerate(pair) if one != other), 0)
             shown = _lines(old)[skip:], _lines(new)[skip:]
+            if shown[0][0] in measured:
+                continue
             found.append(Mutant(file.relative_to(root), line + skip, *(" ".join(each)[:160] for each in shown), each))
     return found
 
@@ -298,7 +300,8 @@ def report(mutants: Sequence[Mutant], tests: Tests, settings: str) -> str:
     uncompiled = sum(mutant.result == "not compiled" for mutant in mutants)
     summary = (
         f"`python -m tests.mutate {settings}` with Python {platform.python_version()}: of {len(mutants)} mutants "
-        f"{uncompiled} do not compile, {len(tested)} met tests, and {len(alive)} survived, {len(known)} of them for a reason."
+        f"{uncompiled} do not compile, {len(tested)} met tests, and {len(alive)} survived, {len(known)} of them for a reason. "
+        "No mutant is of a prefetch, or of a constant that a measurement chose."
     )
     lines = ["# Mutation tests", "", summary, "", "| package | mutants | survivors |", "|---|---:|---:|"]
     lines += [f"| {name} | {packages[name]} | {left[name]} |" for name in sorted(packages)]
@@ -321,10 +324,15 @@ def report(mutants: Sequence[Mutant], tests: Tests, settings: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def read_survivors(root: Path) -> dict[str, Any]:
+    """Return, by file, why survivors stay, and which lines are not mutated."""
+    path = root / REASONS
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
 def read_reasons(root: Path) -> Callable[[Mutant], str | None]:
     """Return a function that returns why a survivor stays: by the new line, or for all mutations of a line by the old."""
-    path = root / REASONS
-    known = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    known = read_survivors(root)
 
     def reason(mutant: Mutant) -> str | None:
         of_file = known.get(mutant.file.relative_to(PACKAGE).as_posix(), {})

@@ -76,7 +76,7 @@ def test_survivors_are_those_that_no_test_notices(tmp_path, monkeypatch):
         "return x * 3",
     }
     text = page.read_text()
-    assert "of 9 mutants 0 do not compile, 9 met tests, and 2 survived, 1 of them for a reason." in text
+    assert "of 9 mutants 0 do not compile, 9 met tests, and 2 survived, 1 of them for a reason. No mutant" in text
     one, other = text.split("## Survivors with a reason")
     assert "| prplugin/solver/step.py:7 | negate a constant | ``return True`` | ``return False`` | 1 |  |" in one
     assert (

@@ -116,7 +116,7 @@ BY_LINE = (
     (r"^ *[^\s(){}]+(\[[^=;]*\])? [-+*/|&]?= [^;{}]*;$", lambda found: b";", "skip a statement"),
     (r"(?<= )(&&|\|\|) [^(){}|&]+(?=\))", lambda found: b"", "drop a condition"),
 )
-NO_CODE = re.compile(rb"\s*(#|//|static_assert|template|using|constexpr int )")
+NO_CODE = re.compile(rb"\s*(#|//|static_assert|template|using|constexpr int |.*__builtin_prefetch)")
 
 
 def _cpp(text: bytes) -> Iterator[Mutation]:
