@@ -42,7 +42,7 @@ class _Method:
     `__set__` exists only to warn that an assignment adds no column, as pandas does for new attributes.
     """
 
-    def __init__(self, function: Callable[..., Any], has_column: Callable[[Any, str], bool]) -> None:
+    def __init__(self, function: Callable[..., object], has_column: Callable[[Any, str], bool]) -> None:
         self._function, self._has_column = function, has_column
         self._name: str = function.__name__
         self.__doc__ = function.__doc__
@@ -104,7 +104,7 @@ class _AfterImport:
 _after_import = _AfterImport()
 
 
-def register(pagerank: Callable[..., Any]) -> None:
+def register(pagerank: Callable[..., object]) -> None:
     """Add the function as a method, with its signature and docstring, to each of `FRAME_TYPES`."""
     for name, has_column in FRAME_TYPES.items():
         library, _, type_name = name.rpartition(".")

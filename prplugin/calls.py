@@ -50,7 +50,7 @@ class _FrameFunction(Protocol[Arguments]):
     def __call__(self, edges: object, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any: ...
 
 
-def preserves_frame_type(function: Callable[Concatenate[Any, Arguments], Any]) -> _FrameFunction[Arguments]:
+def preserves_frame_type(function: Callable[Concatenate[Any, Arguments], object]) -> _FrameFunction[Arguments]:
     """Declare to type checkers that the function returns a frame of the type of its first argument."""
     return cast("_FrameFunction[Arguments]", function)
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -71,7 +72,7 @@ def refusal(error: type[PageRankError], refused: RefusedRows) -> PageRankError:
 
 
 @contextmanager
-def rows_of_frame(rows: NDArray[Any]) -> Iterator[None]:
+def rows_of_frame(rows: NDArray[np.integer]) -> Iterator[None]:
     """Convert the row numbers of errors, of the selection `rows` of a frame, to those of the frame."""
     try:
         yield
@@ -234,7 +235,7 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def listed(items: Sequence[object] | NDArray[Any], shown: int = 5) -> str:
+def listed(items: Sequence[object] | NDArray[np.generic], shown: int = 5) -> str:
     """Join the first few items for a message: ``3, 7, 9 and 12 more``."""
     head = ", ".join(str(item) for item in items[:shown])
     rest = len(items) - shown

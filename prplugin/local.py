@@ -362,7 +362,7 @@ class LocalGraph:
                 from prplugin.queries import order_proof  # few rankings need it
 
                 order = order_proof(adjacency, vertices, options, selected)
-            how: Any = options, machine, query.watch, start.ranks
+            how = options, machine, query.watch, start.ranks
             more: Any = {"closer": start.tol, "order": order, "groups": query.groups, "lasting": self._lasting}
             ranks, outcome = solve_by(method, problem, *how, **more)
             if self._lasting and outcome.converged and options.rule.proves:

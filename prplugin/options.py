@@ -35,13 +35,13 @@ class EdgeOptions:
     destination: Hashable | list[Hashable] = None
     weight: Hashable = None
     directed: bool = True
-    vertices: Any = None
+    vertices: object = None
     duplicates: Duplicates = "sum"
     missing: Missing = "error"
     time: Hashable = None
-    half_life: Any = None
-    window: Any = None
-    now: Any = None
+    half_life: object = None
+    window: object = None
+    now: object = None
     by: Hashable | list[Hashable] = None
     bipartite: bool = False
     workers: int | None = None
@@ -80,7 +80,7 @@ class FileOptions:
     skip: int = 0
     null: str | Sequence[str] = ()
 
-    def given(self) -> dict[str, Any]:
+    def given(self) -> dict[str, object]:
         """Return the options that differ from their defaults."""
         given = {}
         for name, default in FILE_DEFAULTS.items():
@@ -138,12 +138,12 @@ class Options:
     """The options of a ranking, those given by vertex as the user passed them; raises InvalidOptionError."""
 
     alpha: float = 0.85
-    personalization: Any = None
-    seeds: Any = None
+    personalization: object = None
+    seeds: object = None
     among: Any = None
-    exclude: Any = None
-    dangling: Any = None
-    nstart: Any = None
+    exclude: object = None
+    dangling: object = None
+    nstart: object = None
     unknown: Unknowns = "error"
     tol: float = 1e-6
     max_iter: int | None = None
@@ -153,7 +153,7 @@ class Options:
     method: str = "auto"
     top: int | None = None
     certified: bool = False
-    method_options: Mapping[str, Any] = field(default_factory=dict)
+    method_options: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.alpha = _real("alpha", self.alpha)

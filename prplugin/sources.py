@@ -39,7 +39,7 @@ SAVED = "a saved graph"  # name of the kind of input, for messages
 class Source(NamedTuple):
     """A kind of input: a function that says whether it is given, and one that reads it."""
 
-    accepts: Callable[[Any], bool]
+    accepts: Callable[[object], bool]
     read: Callable[..., PreparedGraph]  # with the arguments edges, how and lasting
 
 

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import click
 
@@ -22,20 +22,22 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # number of the highest ranks that are printed
 
+Decorator: TypeAlias = Callable[[Callable[..., object]], Callable[..., object]]
+
 SEEDS = object()
 """Item of --exclude that --exclude-seeds adds: a vertex may have the name "seeds"."""
 
 
-def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _together(*options: Decorator) -> Decorator:
     """Combine click options into one decorator; `--help` lists them in this order."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
-def _choice(name: str, choices: Sequence[str], default: str | None, meaning: str) -> Callable[[Any], Any]:
+def _choice(name: str, choices: Sequence[str], default: str | None, meaning: str) -> Decorator:
     return click.option(name, type=click.Choice(choices), default=default, help=meaning)
 
 
-def _columns(short: str, name: str, meaning: str) -> Callable[[Any], Any]:
+def _columns(short: str, name: str, meaning: str) -> Decorator:
     help_ = f"{meaning} In text also its position, from 1. Repeat it if vertices have several columns."
     return click.option(short, name, multiple=True, metavar="COLUMN", help=help_, callback=_listed)
 
@@ -44,7 +46,7 @@ def _listed(context: click.Context, option: click.Parameter, values: tuple[str, 
     return list(values) or None
 
 
-def _by_vertex(name: str, metavar: str, meaning: str) -> Callable[[Any], Any]:
+def _by_vertex(name: str, metavar: str, meaning: str) -> Decorator:
     return click.option(
         name, multiple=True, metavar=metavar, help=f"{meaning} May be repeated, or name a file of them."
     )

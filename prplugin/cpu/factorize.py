@@ -17,6 +17,7 @@ from prplugin.cpu import kernels
 from prplugin.cpu.group import as_int64, degrees, grouped
 from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.machine import this_machine
+from prplugin.types.array_module import Booleans
 from prplugin.types.edges import Csc, Floats, Grouped, Integers, index_dtype
 
 EMPTY = np.iinfo(np.int64).min
@@ -43,7 +44,9 @@ def factorize_ids(columns: Sequence[Integers], threads: int) -> tuple[list[Integ
         return by_hash(columns, dtype, threads)
     low, n = dense
     codes = [shifted(column, low, n, threads) for column in columns]
-    position, found = positions_of(sum(degrees(column, n, threads) for column in codes) > 0)
+    position, found = positions_of(
+        sum((degrees(column, n, threads) for column in codes[1:]), degrees(codes[0], n, threads)) > 0
+    )
     return replace_codes(codes, position, threads), ids_at(found, low, dtype)
 
 
@@ -88,7 +91,7 @@ def _factorized_few(columns: Sequence[Integers], *, grouped: bool) -> tuple[Inte
 
 
 def _by_range(
-    columns: list[Integers], endpoints: list[Any], low: int, span: int, lasting: bool, threads: int
+    columns: list[Integers], endpoints: list[Integers], low: int, span: int, lasting: bool, threads: int
 ) -> tuple[Grouped, Integers]:
     """Group edges by id - low, then remove ids of the range that have no edges."""
     dtype, least = columns[0].dtype, low
@@ -112,7 +115,7 @@ def _factorized(columns: list[Integers]) -> tuple[Integers, ...]:
     return tuple(factorize_ids(columns, this_machine().threads_for(columns[0].size))[0])
 
 
-def as_int(column: Integers) -> Any:
+def as_int(column: Integers) -> Integers:
     """Return contiguous ids as int32 or int64; uint64 is reinterpreted."""
     if column.dtype == np.uint64:
         column = column.view(np.int64)
@@ -120,7 +123,7 @@ def as_int(column: Integers) -> Any:
     return np.ascontiguousarray(column, wide)
 
 
-def dense_range(columns: Sequence[Any], dtype: np.dtype[np.generic], threads: int) -> tuple[int, int] | None:
+def dense_range(columns: Sequence[Integers], dtype: np.dtype[np.generic], threads: int) -> tuple[int, int] | None:
     """Return the least id and the size of the range of ids, or None if the size exceeds half the number of values.
 
     `dtype` is the type of the ids before `as_int`.
@@ -144,7 +147,7 @@ def shifted(column: Integers, low: int, n: int, threads: int) -> Integers:
     return codes
 
 
-def positions_of(seen: Any) -> tuple[Integers | None, Integers]:
+def positions_of(seen: Booleans) -> tuple[Integers | None, Integers]:
     """Return the position of each id of a range among those seen (None if all are), and the ids that are seen."""
     found = np.flatnonzero(seen)
     if found.size == seen.size:
@@ -160,11 +163,11 @@ def ids_at(found: Integers, low: int, dtype: np.dtype[np.generic]) -> Integers:
     return ids
 
 
-def replace_codes(columns: list[Any], position: Integers | None, threads: int) -> list[Any]:
+def replace_codes(columns: list[Integers], position: Integers | None, threads: int) -> list[Integers]:
     """Replace each code by its position, in place where the type allows; return codes unchanged for None."""
     if position is None:
         return columns
-    found = []
+    found: list[Integers] = []
     for codes in columns:
         bounds = bounds_of_pieces(codes.size)
         found.append(codes if codes.dtype == position.dtype else np.empty(codes.size, position.dtype))
@@ -172,7 +175,7 @@ def replace_codes(columns: list[Any], position: Integers | None, threads: int) -
     return found
 
 
-def by_hash(columns: list[Any], dtype: np.dtype[np.generic], threads: int) -> tuple[list[Integers], Integers]:
+def by_hash(columns: list[Integers], dtype: np.dtype[np.generic], threads: int) -> tuple[list[Integers], Integers]:
     """Insert all ids into a hash table, sort the distinct ones, and map each slot to the position of its id."""
     values = sum(column.size for column in columns)
     table = _Table(min((2 * values).bit_length(), max(MIN_TABLE_BITS, (values // VALUES_PER_SLOT).bit_length())))
@@ -188,19 +191,19 @@ class _Table:
     `values` has numbers of each slot's id, which move with it when the table grows: a row per kind.
     """
 
-    def __init__(self, bits: int, values: Any = None) -> None:
+    def __init__(self, bits: int, values: Integers | None = None) -> None:
         self.bits = bits
         self.slots = np.full((1 << bits) + 1, EMPTY)
-        self.values = np.zeros((0, self.slots.size), np.int64) if values is None else values
+        self.values: Integers = np.zeros((0, self.slots.size), np.int64) if values is None else values
         self._count = 0
 
-    def insert(self, columns: list[Any], threads: int) -> list[Integers]:
+    def insert(self, columns: list[Integers], threads: int) -> list[Integers]:
         """Insert the ids of some columns; return the slot of each.
 
         A table that is half full is replaced by one of twice the slots. Each thread may add an equal part of the free
         slots of that half. The load may exceed one half when threads run concurrently, but the table is never full.
         """
-        found: list[Any] = []
+        found: list[Integers] = []
         for ids in columns:
             bounds = bounds_of_pieces(ids.size)
             done = bounds[:-1].copy()
@@ -229,7 +232,7 @@ class _Table:
         self.__dict__.update(larger.__dict__)
         return moved
 
-    def used(self) -> tuple[Integers, Any]:
+    def used(self) -> tuple[Integers, Integers]:
         """Return the slots in use and their ids."""
         used = np.flatnonzero(self.slots != EMPTY)
         keys = self.slots[used]
@@ -239,7 +242,7 @@ class _Table:
 
     def ascending(self, dtype: np.dtype[np.generic], threads: int) -> tuple[Integers, Integers, Integers]:
         """Return the ids in ascending order, as `dtype`, their slots, and for each slot the position of its id."""
-        ids: Any = np.sort(self.used()[1].astype(dtype))
+        ids: Integers = np.sort(self.used()[1].astype(dtype))
         (slots,) = self.insert([as_int(ids)], threads)
         positions = np.empty(self.slots.size, index_dtype(ids.size))
         positions[slots] = np.arange(ids.size)
@@ -263,7 +266,7 @@ class PartwiseFactorizer:
     def add(self, source: Integers, destination: Integers, weights: Floats | None, own: object = None) -> None:
         """Count the endpoints of some edges."""
         slots = self._table.insert([as_int(destination), as_int(source)], self._threads)
-        self._table.values += [degrees(column, self._table.slots.size, self._threads) for column in slots]
+        self._table.values += np.stack([degrees(column, self._table.slots.size, self._threads) for column in slots])
 
     def vertices(self) -> Integers:
         """Return all ids, in ascending order and their type."""

@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn, cast
 
 import numpy as np
 
@@ -45,7 +45,7 @@ INTERRUPTED = -(2**63)
 
 
 @cache
-def libraries() -> list[Any]:
+def libraries() -> list[ctypes.CDLL]:
     """Load the kernels, those of the highest instruction level first; raise OSError if there are none."""
     end = suffix(platform.system())
     found = [_load_current(f"kernels-1{end}")]
@@ -59,7 +59,7 @@ def libraries() -> list[Any]:
     return found
 
 
-def _load_current(name: str) -> Any:
+def _load_current(name: str) -> ctypes.CDLL:
     """Load a library; raise OSError if it was compiled from other sources, whose kernels may have other parameters."""
     path = LIBRARIES / name
     if not path.exists():
@@ -148,15 +148,14 @@ class Kernel:
         lines.append(
             f"    return _load({key})({', '.join([*(f'{size} or 0' for size in sizes.values()), *arguments])})"
         )
-        names: dict[str, Any] = {
+        names: dict[str, object] = {
             "_fail": self._fail, "_load": cache(self._load), "_dtypes": DTYPES, "_ndarray": np.ndarray,
             "_pointer_at": ctypes.c_void_p.from_address, "_HEADER": HEADER,
         }  # fmt: skip
         exec("\n".join(lines), names)  # of declarations in this package alone
-        call: Callable[..., int] = names["call"]
-        return call
+        return cast("Callable[..., int]", names["call"])
 
-    def _load(self, *variant: str) -> Any:
+    def _load(self, *variant: str) -> Callable[..., int]:
         name = "_".join((self.name, *variant))
         library = next(each for each in libraries() if hasattr(each, name) or hasattr(each, f"instance_{name}"))
         types = [ctypes.c_int64] * len(self._sizes) + [parameter.ctype for parameter in self.parameters]
@@ -165,7 +164,7 @@ class Kernel:
             return prototype((name, library))
         return ctypes.cast(ctypes.c_void_p.in_dll(library, f"instance_{name}"), prototype)
 
-    def _fail(self, index: int, argument: object, known: dict[str, Any]) -> NoReturn:
+    def _fail(self, index: int, argument: object, known: dict[str, object]) -> NoReturn:
         """Raise TypeError for the argument of a parameter; `known` has the sizes and types of those before."""
         each = self.parameters[index]
         if not isinstance(argument, np.ndarray):
@@ -193,7 +192,7 @@ class _Parameter:
         self.flags = CONTIGUOUS_AND_ALIGNED | WRITABLE * self.written
         sizes = re.findall(r"([a-z_]*)\+?(\d*)(?:/(\d+))?[,\]]", shape)
         self.dimensions = [(name, int(more or 0), int(divisor or 1)) for name, more, divisor in sizes]
-        self.ctype: Any = ctypes.c_void_p if self.is_array else ctypes.c_double if kind == "f8" else ctypes.c_int64
+        self.ctype = ctypes.c_void_p if self.is_array else ctypes.c_double if kind == "f8" else ctypes.c_int64
 
     def checks(self, argument: str, sizes: dict[str, str], types: dict[str, str], failed: str) -> list[str]:
         """Return lines of Python that compare an array with the sizes and types known so far."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from prplugin.cpu import kernels
@@ -39,7 +37,9 @@ def sort_rows(
     return found[0]
 
 
-def pack(starts: Integers, sources: Integers, bits: int, begins: Integers, threads: int) -> list[tuple[Any, Integers]]:
+def pack(
+    starts: Integers, sources: Integers, bits: int, begins: Integers, threads: int
+) -> list[tuple[Integers, Integers]]:
     """Pack the parts ``begins[p]:begins[p + 1]`` of the edges of consecutive rows, whose first edges are `starts`.
 
     Return the bytes of each part, and the offset in them and the row of the first edge of each of its pieces.
@@ -47,7 +47,7 @@ def pack(starts: Integers, sources: Integers, bits: int, begins: Integers, threa
     longest = int(np.diff(begins).max(initial=0))
     pieces = -(-longest // PIECE)
     data = np.empty((min(threads, begins.size - 1), MAX_EDGE_BYTES * longest + MAX_PIECE_BYTES * pieces), np.uint8)
-    found: list[tuple[Any, Integers]] = []
+    found: list[tuple[Integers, Integers]] = []
     for first in range(0, begins.size - 1, max(threads, 1)):
         some = begins[first : first + threads + 1]
         table, sizes = np.empty((some.size - 1, pieces, 2), np.int64), np.empty(some.size - 1, np.int64)

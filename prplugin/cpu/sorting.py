@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
-from typing import Any
 
 import numpy as np
 
+from prplugin.types.array_module import Booleans
 from prplugin.types.arrays import Array, is_host, namespace
 from prplugin.types.edges import Integers, index_dtype
 
@@ -44,7 +44,7 @@ def packs(largest: int, count: int) -> bool:
     return largest.bit_length() + count.bit_length() <= 63
 
 
-def factorize_sorted(columns: Sequence[Any], dtype: np.dtype[np.generic]) -> tuple[list[Integers], Integers]:
+def factorize_sorted(columns: Sequence[Array], dtype: np.dtype[np.generic]) -> tuple[list[Integers], Integers]:
     """Factorize columns by sorting their values as `dtype`; return codes of each, and the distinct values ascending."""
     values, codes = np.unique(np.concatenate(columns).astype(dtype, copy=False), return_inverse=True)
     ends = np.cumsum([column.size for column in columns])
@@ -58,7 +58,7 @@ def rows_of(offsets: Integers) -> Integers:
     return rows
 
 
-def run_starts(*columns: Array) -> Any:
+def run_starts(*columns: Array) -> Booleans:
     """Return a mask of the rows that differ from the previous row in any column; it is True for the first row."""
     xp = namespace(columns[0])
     starts = xp.ones(columns[0].size, np.bool_)

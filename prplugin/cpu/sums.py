@@ -9,7 +9,6 @@ function here has a counterpart that returns this count.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from prplugin.cpu import kernels
 from prplugin.cpu.packing import PIECE as PACKED_PIECE
 from prplugin.cpu.sorting import stable_order
 from prplugin.numerics import FAN_IN, compensated_depth, fan_in_for, group_sum_depth, rounding_depth
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 
 GROUPS = np.arange(0, 1 << 13, FAN_IN)
@@ -89,7 +89,7 @@ class GroupSums:
         """Return the sum of the terms of each group, 0 for a group without terms."""
         if not terms.size:
             return np.zeros(self._n)  # `bincount` would return integers
-        sums: Any = terms
+        sums: Array = terms
         for pieces in self._levels[:-1]:
             sums = np.bincount(pieces, sums)
         summed: Floats = np.bincount(self._levels[-1], sums, self._n)  # type: ignore[assignment]

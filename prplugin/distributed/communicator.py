@@ -61,7 +61,7 @@ class MessagePlugin(WorkerPlugin):
         logging.getLogger("distributed.worker").addFilter(is_shown)
         worker.handlers["prplugin_message"] = self.handle
 
-    def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:
+    def transition(self, key: str, start: str, finish: str, **_: object) -> None:
         """End the job of a task that Dask cancels or forgets; Dask releases a running task only to cancel it."""
         if not str(key).startswith(JOB_PREFIX):
             return

@@ -19,6 +19,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prplugin.distributed.communicator import Communicator, call_on_all
 from prplugin.errors import InvalidEdgesError, refusal
@@ -29,7 +30,8 @@ from prplugin.frames.parts import CommonType, Parts
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.edges import factorize_ids
 from prplugin.options import Duplicates
-from prplugin.types.arrays import Array, all_to_memory, is_host, memory_space_of, namespace, to_host
+from prplugin.types.array_module import Scalar
+from prplugin.types.arrays import all_to_memory, is_host, memory_space_of, namespace, to_host
 from prplugin.types.edges import Coo, Floats, Integers, bits_of
 
 SAMPLES = 1 << 16  # number of rows of the frame, over all ranks, that are sampled for splitters
@@ -122,7 +124,7 @@ def keys_by_appearance(
     return keys, splitters, take(concat_columns(pieces), np.argsort(np.concatenate(received)))
 
 
-def split(array: Array, sizes: list[int]) -> list[Any]:
+def split(array: NDArray[Scalar], sizes: list[int]) -> list[NDArray[Scalar]]:
     """Split an array into consecutive pieces of the given sizes."""
     ends = np.cumsum(sizes).tolist()
     return [array[end - size : end] for end, size in zip(ends, sizes, strict=True)]
@@ -201,7 +203,7 @@ def _shuffle(
         received += [(partition, rank, *cut) for partition, cut in zip(sent_partitions, pairwise(ends), strict=True)]
     received.sort()
 
-    def shuffle(column: Array | None) -> Any:
+    def shuffle(column: NDArray[np.generic] | None) -> Any:
         if column is None:
             return None
         there = to_host(order) if is_host(column) else order

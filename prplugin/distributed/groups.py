@@ -7,7 +7,7 @@ frame. Arguments that name groups are divided in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
@@ -74,7 +74,7 @@ class GroupsPart:
     graph: Any  # a `prplugin.local.LocalGraph`
     groups: Groups
     rank: int
-    by: list[Any]  # names of the columns of groups
+    by: list[Hashable]  # names of the columns of groups
     n: int
     m: int
     seconds: dict[str, float]
@@ -129,7 +129,7 @@ class GroupsReport:
     bytes_sent: list[int]
     by: int
     counts: list[int]
-    names: list[Any]
+    names: list[Hashable]
     converged: Any
     iterations: Any
     bounds: Any
@@ -163,7 +163,7 @@ def build_groups(
     if how.time is not None and how.now is None:
         latest = call_on_all(communicator, lambda: _latest(ids, frames, parts.own_columns))
         how = replace(how, now=max((one for one in communicator.all_gather(latest) if one is not None), default=None))
-    sent: list[list[Any]] = [[] for _ in range(communicator.size)]
+    sent: list[list[Frame]] = [[] for _ in range(communicator.size)]
     for number, start, frame, complete_rows, own in zip(partitions, parts.starts, frames, kept, keys, strict=True):
         owners = groups.owners_of(own, "by")
         for rank, pieces in enumerate(sent):
@@ -231,7 +231,7 @@ def _latest(ids: Ids, frames: list[Frame], own: list[Columns]) -> Any:
 
 
 def rank_groups(
-    communicator: Communicator, part: GroupsPart, names: list[Any], options: Options, threads: int,
+    communicator: Communicator, part: GroupsPart, names: list[Hashable], options: Options, threads: int,
     report: StateReport | None = None,
 ) -> tuple[list[Any], GroupsReport]:  # fmt: skip
     """Rank the groups of this worker; collective. Return their frame, and a report; see `rank_shard`."""

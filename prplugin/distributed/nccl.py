@@ -121,7 +121,7 @@ class DeviceRanks(Communicator):
         """Return the cached communicator if all ranks have the same one, else create one."""
         cached = None if not _cached or _cached[0].aborted else _cached[0].identity
         facts = super().all_gather((cached, *_facts()))
-        workers_of: dict[Any, list[str]] = {}
+        workers_of: dict[object, list[str]] = {}
         for address, (_, reason, gpu) in zip(self.addresses, facts, strict=True):
             if reason is not None:
                 raise MethodUnavailableError(f"worker {address} cannot rank partitions of cuDF: {reason}")
@@ -229,7 +229,7 @@ class DeviceRanks(Communicator):
         self._communicator.check()
 
 
-def _facts() -> tuple[str | None, Any]:
+def _facts() -> tuple[str | None, object]:
     """Return the reason why this worker cannot use NCCL, or None, and an identifier of its GPU."""
     if reason := runtime.unavailable_reason():
         return reason, None

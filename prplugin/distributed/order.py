@@ -8,9 +8,10 @@ these need edges or values of a vertex, its owner sends them. All functions and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
@@ -19,6 +20,7 @@ from prplugin.frames.columns import Column
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.solver.certificate import Certificate, U
 from prplugin.solver.top_k import Equal, OrderProof
+from prplugin.types.array_module import Scalar
 from prplugin.types.arrays import Array, highest, namespace, to_host
 from prplugin.types.edges import Csc, Floats, Integers
 
@@ -48,7 +50,7 @@ class Asked(NamedTuple):
         rows = np.flatnonzero(~np.isin(places, excluded))
         return cls(None, rows, places[rows])
 
-    def of_own(self, values: Array) -> Any:
+    def of_own(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
         """Return the values of the vertices asked for, of this rank's."""
         return values if self.rows is None else values[namespace(values).asarray(self.rows)]
 
@@ -121,7 +123,7 @@ class SharedEqualRanks(EqualRanks):
         run = slice(*to_host(offsets[row : row + 2]).tolist())
         return to_host(self._positions[sources[run]]), None if weights is None else to_host(weights[run])
 
-    def _at(self, array: Array | Mapping[int, float], rows: list[int]) -> list[Any]:
+    def _at(self, array: Array | Mapping[int, float], rows: list[int]) -> list[float]:
         assert not isinstance(array, Mapping)
         wanted = np.array(rows, np.int64)
         owner = self._owners_of(wanted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Report:
     like: Any
     bytes_sent: list[int]
     positions: list[Integers]
-    seeds: list[Any] | None
+    seeds: list[Hashable] | None
 
 
 def positions_of(order: Order) -> Integers:
@@ -73,9 +73,9 @@ def is_joined(options: Options) -> bool:
 
 
 def rank_shard(
-    communicator: Communicator, shard: Shard, names: list[Any], options: Options, threads: int,
+    communicator: Communicator, shard: Shard, names: list[Hashable], options: Options, threads: int,
     report: StateReport | None = None,
-) -> tuple[list[Any], Report]:  # fmt: skip
+) -> tuple[list[Frame], Report]:  # fmt: skip
     """Compute one ranking, or one per seed; collective. Return the frames of this rank, and a report.
 
     There is one frame per ranking, or a single one if the result is joined: see `is_joined`.
@@ -264,8 +264,8 @@ def _prepared(
         return "numpy", partial(HostRows, communicator, shard, None)
     if missing:
         raise MethodUnavailableError(f"method 'native' cannot run on {counted(len(missing), 'worker')}: {missing[0]}.")
-    threads = options.method_options.get("threads") or Machine(threads).threads_for(shard.adjacency.m)
-    return "native", partial(HostRows, communicator, shard, threads)
+    chosen = options.method_options.get("threads") or Machine(threads).threads_for(shard.adjacency.m)
+    return "native", partial(HostRows, communicator, shard, cast(int, chosen))
 
 
 # --- results --------------------------------------------------------------------------------------------------------
@@ -321,14 +321,14 @@ class _Part:
                 self._seeds = self._typed(seeds)
             self.seed_ids = plain_ids(seeds, np.arange(len(seeds[0])))
 
-    def _gathered(self, positions: Integers, *values: Array) -> list[Any]:
+    def _gathered(self, positions: Integers, *values: Array) -> list[Column]:
         """Return the ids at some positions, and `values`, of which each rank has those at positions that it owns."""
         communicator, owners = self._vertices.communicator, self._shard.owners_of(positions)
         rows = positions[owners == communicator.rank] - self._vertices.own.start
         pieces = communicator.all_gather([*take(self._vertices.columns, rows), *values])
         return take(concat_columns(pieces), np.argsort(np.argsort(owners, kind="stable")))
 
-    def joined(self, results: list[_Result]) -> Any:
+    def joined(self, results: list[_Result]) -> Frame:
         """Return all rows in one frame on the first rank; on others return none of them."""
         positions = [result.positions for result in results if result.positions is not None]
         rankings = np.repeat(np.arange(len(results)), [each.size for each in positions])
@@ -337,7 +337,7 @@ class _Part:
         rows = np.arange(ranks.size if self._vertices.communicator.rank == 0 else 0)
         return self._frame(self._typed(columns), rows, ranks[rows], rankings[rows], 0)
 
-    def separate(self, rank: int, results: list[_Result], counts: list[list[int]]) -> list[Any]:
+    def separate(self, rank: int, results: list[_Result], counts: list[list[int]]) -> list[Frame]:
         """Return a frame per ranking; `counts` has its rows on each rank."""
         frames, begin, columns = [], 0, self._typed(self._shard.owned)
         for ranking, (result, of_ranks) in enumerate(zip(results, counts, strict=True)):

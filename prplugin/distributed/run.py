@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -240,7 +240,7 @@ class DistributedGraph:
         )  # fmt: skip
 
 
-def first_of(seeds: list[Any], count: int) -> list[Any]:
+def first_of(seeds: list[Hashable], count: int) -> list[Hashable]:
     """Return the first ids of seeds or groups."""
     return seeds[:count]
 

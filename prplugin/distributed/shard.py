@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prplugin.distributed.communicator import Communicator, call_on_all, gather_results
 from prplugin.distributed.factorize import (
@@ -40,7 +41,8 @@ from prplugin.numerics import StepRounding, rounding_depth
 from prplugin.options import Duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.streams.state import LastRanks
-from prplugin.types.arrays import Array, MemorySpace, is_host, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.array_module import Scalar
+from prplugin.types.arrays import MemorySpace, is_host, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import ANY, Coo, Floats, Integers, index_dtype
 
 
@@ -77,7 +79,7 @@ class Shard:
     out_weight_depth: int  # largest rounding depth of an out-weight, over all ranks
     label: str  # name of the weights, for messages
     references: Integers | None  # reference exponent of each vertex of `adjacency`, on the host, if weights decay
-    clock: Any  # the `Clock` of the times, or None
+    clock: Clock | None  # of the times
     seconds: dict[str, float]  # duration of each stage of `build`
     starts: Starts = field(default_factory=Starts)
 
@@ -330,7 +332,7 @@ def _extent(weights: Floats | None) -> tuple[float, float]:
     return extremes([], weights)[2:]
 
 
-def of_ghosts(communicator: Communicator, ghost_sources: list[Integers], values: Array) -> Any:
+def of_ghosts(communicator: Communicator, ghost_sources: list[Integers], values: NDArray[Scalar]) -> NDArray[Scalar]:
     """Return the values of the vertices that this rank owns, followed by those of its ghosts; collective."""
     ghosts = communicator.all_to_all_arrays([values[vertices] for vertices in ghost_sources])
     return namespace(values).concatenate([values, *ghosts])

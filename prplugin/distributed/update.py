@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +137,7 @@ class _Index(NamedTuple):
         return index._replace(shard=shard), found, places
 
 
-def _joined(old: Column, added: Column, like: CommonType, order: Integers) -> Any:
+def _joined(old: Column, added: Column, like: CommonType, order: Integers) -> Column:
     """Return ids that a rank owns and new ones, in the memory space of the former, in an order."""
     xp = namespace(old)
     if not is_host(old):  # a single column of integers
@@ -166,7 +166,7 @@ def _joint_type(
 class _Edges:
     """The in-edges of this rank's vertices, and those between vertices of a change by their positions after it."""
 
-    def __init__(self, communicator: Communicator, shard: Shard, change: Change) -> None:
+    def __init__(self, communicator: Communicator, shard: Shard, change: Change[_Index]) -> None:
         self._communicator, self._change, self._references = communicator, change, shard.references
         index = change.vertices
         own = namespace(shard.adjacency.out_weight).asarray(index.own)

@@ -10,6 +10,7 @@ import numpy as np
 from prplugin.cpu.sorting import packs, run_starts, stable_order
 from prplugin.errors import InvalidEdgesError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.options import Duplicates
+from prplugin.types.array_module import Booleans
 from prplugin.types.arrays import is_host, namespace
 from prplugin.types.edges import ANY, Coo, Integers
 
@@ -93,7 +94,7 @@ def _pairs(repeated: RefusedRows) -> str:
     )
 
 
-def _by_pair(edges: Coo) -> tuple[Integers, Integers]:
+def _by_pair(edges: Coo) -> tuple[Integers, Booleans]:
     """Sort rows by pair, stably; return the permutation, and a mask of the sorted rows in which a pair starts."""
     if packs(edges.n * edges.n, edges.m):
         order = stable_order(pair_keys(edges, edges.n))

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -137,10 +136,10 @@ class EqualRanks:
         runs = [slice(begin, begin + size) for begin in begins]
         return [(to_host(sources[run]), None if weights is None else to_host(weights[run])) for run in runs]
 
-    def _at(self, array: Array | Mapping[int, float], rows: list[int]) -> list[Any]:
+    def _at(self, array: Array | Mapping[int, float], rows: list[int]) -> list[float]:
         if isinstance(array, Mapping):
             return [array[row] for row in rows]
-        values: list[Any] = to_host(array[namespace(array).asarray(rows)]).tolist()
+        values: list[float] = to_host(array[namespace(array).asarray(rows)]).tolist()
         return values
 
 

@@ -50,7 +50,7 @@ class AdjacencyFile:
     vertices: Vertices
     columns: Columns
     dropped: int = 0
-    rule: Mapping[str, Any] | None = None
+    rule: Mapping[str, object] | None = None
     notes: tuple[str, ...] = ()
 
     def graph(self, *, directed: bool, duplicates: Duplicates) -> Edges:

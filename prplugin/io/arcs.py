@@ -228,7 +228,7 @@ def _edges(selection: Selection, path: Path, weight: str) -> EdgeFile:
     return EdgeFile(frame, columns)
 
 
-def _rule(properties: Properties, prefix: str) -> Mapping[str, Any] | None:
+def _rule(properties: Properties, prefix: str) -> Mapping[str, object] | None:
     """Return the options of the benchmark's ranking: so many iterations of the power method from equal ranks."""
     damping, iterations = f"{prefix}pr.damping-factor", f"{prefix}pr.num-iterations"
     if damping not in properties.items or iterations not in properties.items:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
-from typing import IO, Any, NoReturn
+from typing import IO, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -295,7 +295,7 @@ def pieces(path: str, compression: str | None) -> Iterator[bytes]:
                 raise InvalidEdgesError(f"{name}: damaged or cut short {compression} data ({error}).") from error
 
 
-def _decompressed(name: str, file: IO[bytes], compression: str | None) -> AbstractContextManager[Any]:
+def _decompressed(name: str, file: IO[bytes], compression: str | None) -> AbstractContextManager[IO[bytes]]:
     """Return the decompressed stream of an open file; of an archive, that of its only file."""
     if compression is None:
         return nullcontext(file)

@@ -14,7 +14,7 @@ from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import check_memory
 from prplugin.io.comments import Comments
 from prplugin.machine import mapping_on, this_machine
-from prplugin.types.arrays import Array
+from prplugin.types.array_module import Booleans
 from prplugin.types.edges import Floats, Integers
 
 BLOCK_BYTES = 1 << 20  # bytes of text that a thread reads at once; a longer field or comment is read whole
@@ -121,7 +121,8 @@ class NumberText:
         return np.searchsorted(starts, np.flatnonzero(text == ord("\n")) if self._by_line else [])
 
 
-def _field_bounds(text: Array) -> Any:
+def _field_bounds(text: Integers) -> Booleans:
     """Return a flag for each byte: whether a field begins there, or has ended before."""
     blank = (text == ord(" ")) | (text - np.uint8(ord("\t")) < 5)  # \t, \n, \v, \f or \r; below, the difference wraps
-    return np.diff(blank, prepend=True, append=True)
+    bounds: Booleans = np.diff(blank, prepend=True, append=True)
+    return bounds

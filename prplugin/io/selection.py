@@ -39,7 +39,7 @@ class EdgeFile:
     directed: bool = True
     bipartite: bool = False
     dropped: int = 0
-    rule: Mapping[str, Any] | None = None
+    rule: Mapping[str, object] | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -103,7 +103,7 @@ class Selection:
         found = self.format not in TABLES and not isinstance(name, bool) and re.fullmatch("[1-9][0-9]{0,8}", str(name))
         return int(str(name)) - 1 if found else None
 
-    def _label(self, role: str, name: Hashable, labels: list[Any]) -> Hashable:
+    def _label(self, role: str, name: Hashable, labels: list[Hashable]) -> Hashable:
         """Return the label of a column given by its name or position; make it unique in `labels` if it is not."""
         places = [place + 1 for place, label in enumerate(labels) if label == name]
         if self.format in TABLES or len(places) == 1:
@@ -136,7 +136,7 @@ class Selection:
         weight = "" if found.weight is None else f", weight {listed_ends([found.weight])}"
         return f"columns {listed_ends(found.source)} -> {listed_ends(found.destination)}{weight} of {width:,} read"
 
-    def values_by_name(self, labels: Sequence[Any], names: Collection[str]) -> dict[str, Any]:
+    def values_by_name(self, labels: Sequence[Hashable], names: Collection[str]) -> dict[str, Hashable]:
         """Return the columns of a file of values by vertex: the label of each of `names` that it has.
 
         A file of one column has vertices. A column of ranks has values.
@@ -144,8 +144,8 @@ class Selection:
         Raises ColumnNotFoundError: if the file has columns besides `names`, but no values.
         """
         if len(labels) == 1:
-            return {labels[0] if labels[0] in names else next(iter(names)): labels[0]}
-        found = {name: name for name in names if name in labels}
+            return {next((name for name in names if name == labels[0]), next(iter(names))): labels[0]}
+        found: dict[str, Hashable] = {name: name for name in names if name in labels}
         if "values" in names and RANKS in labels:
             found.setdefault("values", RANKS)
         others = [repr(label) for label in labels if label not in names]

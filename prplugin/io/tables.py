@@ -37,7 +37,7 @@ class Table(NamedTuple):
     schema_arrow: Any
     table: pa.Table
 
-    def read(self, columns: list[Any]) -> pa.Table:
+    def read(self, columns: list[Hashable]) -> pa.Table:
         """Return some columns."""
         return self.table.select(columns)
 
@@ -50,7 +50,7 @@ class Parquet:
         self._file = pq.ParquetFile(source, page_checksum_verification=True)
         self.schema_arrow = self._file.schema_arrow
 
-    def read(self, columns: list[Any]) -> pa.Table:
+    def read(self, columns: list[Hashable]) -> pa.Table:
         """Return some columns."""
         if times := row_groups.int96_columns(self._file.metadata, columns):
             again = pq.ParquetFile(self._source, coerce_int96_timestamp_unit="ms", page_checksum_verification=True)
@@ -150,7 +150,7 @@ def _check_missing(selection: Selection, missing: pa.ChunkedArray | list[bool], 
         raise InvalidEdgesError(f"{selection.name}: {missing_endpoints(count)} Counted from 0: {rows}.")
 
 
-def _has_nulls(dataset: ds.Dataset, names: list[Any]) -> bool:
+def _has_nulls(dataset: ds.Dataset, names: list[Hashable]) -> bool:
     """Return whether one of the columns has nulls by the statistics of the row groups."""
     for fragment in dataset.get_fragments():
         with row_groups.errors_of(fragment):
@@ -186,7 +186,7 @@ def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
         raise InvalidEdgesError(f"{selection.name} is no {kind} file that can be read: {error}") from error
 
 
-def _json_rows(selection: Selection, compression: str | None) -> list[dict[Hashable, Any]]:
+def _json_rows(selection: Selection, compression: str | None) -> list[dict[Hashable, object]]:
     """Read the objects of a file, one per line."""
     rows, rest, number = [], b"", 0
     for piece in chain(pieces(selection.path, compression), [b"\n"]):
@@ -199,7 +199,7 @@ def _json_rows(selection: Selection, compression: str | None) -> list[dict[Hasha
     return rows
 
 
-def _json_row(name: str, number: int, line: bytes) -> dict[Hashable, Any]:
+def _json_row(name: str, number: int, line: bytes) -> dict[Hashable, object]:
     try:
         pairs = json.loads(line, object_pairs_hook=list)
     except (ValueError, RecursionError) as error:

@@ -81,7 +81,7 @@ def read_values(selection: Selection, compression: str | None, kinds: dict[str, 
     table = _open(selection, compression, is_header)
     names = table.names if table.has_header else [*kinds, *table.names][: len(table.names)]
     found = selection.values_by_name(names, kinds)
-    columns = [Column(names.index(label), name, kinds[name]) for name, label in found.items()]
+    columns = [Column(names.index(str(label)), name, kinds[name]) for name, label in found.items()]
     return read_columns(table.blocks, len(names), columns)[0]
 
 

@@ -268,7 +268,7 @@ def read_common_crawl(selection: Selection, compression: str | None) -> Adjacenc
     columns = arc_columns(selection, weighted=False)
     names = _names(files["vertices"], str(folder / "vertices"))
     n = len(names)
-    parts: list[tuple[Any, Any]] = []
+    parts: list[tuple[Integers, Integers]] = []
     m = 0
     for path, batches in _parts(files["edges"], {"f0": pa.int64(), "f1": pa.int64()}):
         for batch in batches:

@@ -44,7 +44,7 @@ class Form(NamedTuple):
     """Form of a method, as `prplugin methods --method NAME` lists it."""
 
     listing: str  # paper, and the listing or section that is built
-    values: Mapping[str, Any]  # the paper's values of options, which are the defaults of the form
+    values: Mapping[str, object]  # the paper's values of options, which are the defaults of the form
 
 
 def launch_of(forms: Mapping[str, Form], form: object, **given: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class PaperForm:
     """Iteration of a paper: each call updates `scores`, n float32."""
 
     scores: Any
-    other: Any  # as many, for an iteration that is not in place
+    other: Array  # as many, for an iteration that is not in place
     order: Integers | None = None  # vertex of each score; None: in the order of the vertices
     drops = True  # whether the dangling mass is dropped
     epsilon = 0.0  # greatest move of a score that is not written, for Bowen
@@ -204,7 +204,11 @@ class EdgeCentric(PaperForm):
         self._undirected, self._launch = undirected, (blocks, threads)
 
     def __call__(self) -> None:
-        types: dict[str, Any] = {"index_t": self._edges.dtype, "offset_t": "int", "UNDIRECTED": int(self._undirected)}
+        types: dict[str, runtime.Macro] = {
+            "index_t": self._edges.dtype,
+            "offset_t": "int",
+            "UNDIRECTED": int(self._undirected),
+        }
         file, n, alpha = "papers/kim.cu", self.scores.size, self._alpha
         runtime.run(file, "initialize", *self._launch, n, np.float32((1 - alpha) / n), self.other, **types)
         arrays = self._degrees, self._edges, self.scores, self.other
@@ -333,7 +337,7 @@ class InPlace(PaperForm):
             self._of_host = to_host(offsets).astype(np.int64), to_host(sources), to_host(degrees).astype(np.int32)
         self._updated = cupy.zeros(len(self._segments), np.int32)
 
-    def enqueue(self, *_: Any) -> None:
+    def enqueue(self, *_: object) -> None:
         """Launch the kernel of each segment."""
         n = np.int32(self.scores.size)
         for k, (launch, index, neighbors, *span) in enumerate(self._segments):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.cpu import kernels
 from prplugin.cpu.threads import equal_work
@@ -23,7 +24,7 @@ CHUNK = 1 << 18  # edges copied to the host at a time, which bounds temporary GP
 RUN = 1 << 14
 """Edges per run, at most: about ten microseconds of work."""
 
-Recorder: TypeAlias = Callable[[str, str, Any], AbstractContextManager[None]]
+Recorder: TypeAlias = Callable[[str, str, object], AbstractContextManager[None]]
 """Records the work within a block: its name, its lane, and its stream (None: the calling thread)."""
 
 
@@ -130,17 +131,17 @@ class HostPull:
         self._sum = ThreadedSums(bounds, places, threads)
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._sums, self._device_sums = cupyx.empty_pinned(self.vertices), cupy.empty(self.vertices)
-        self._dtype: Any = None
+        self._dtype: DTypeLike | None = None
         # Buffers must outlive copies of an iteration that was interrupted.
         weakref.finalize(self, self._stream.synchronize)
 
-    def _allocate(self, dtype: Any) -> None:
+    def _allocate(self, dtype: DTypeLike) -> None:
         """Allocate buffers, weights and kernels for contributions of this type."""
         self._dtype = dtype
         self._gathered = cupy.empty(self.sources, dtype)
         self._contributions = cupyx.empty_pinned(max(1, self.sources), dtype)[: self.sources]
         self._weights = None if self._exact_weights is None else self._exact_weights.astype(dtype, copy=False)
-        types = {"index_t": self._sources.dtype, "real_t": dtype}
+        types = {"index_t": self._sources.dtype, "real_t": np.dtype(dtype)}
         self._gather, self._add = (runtime.kernel(FILE, name, **types) for name in ("gather", "add_sums"))
 
     def enqueue_gather(self, contributions: Array, span: Recorder = unrecorded) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from statistics import median
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -162,7 +162,7 @@ def split_option(split: object) -> list[N] | None:
     """Validate the option; return the N of each block of vertices, or None for "auto"."""
     if isinstance(split, str) and split == "auto":
         return None
-    blocks: list[Any] = list(split) if isinstance(split, (list, tuple)) else [split]
+    blocks: list[object] = list(split) if isinstance(split, (list, tuple)) else [split]
     with suppress(InvalidOptionError):
         if blocks:
             return [
@@ -350,8 +350,10 @@ class FixedLoop(PaperForm):
         self._of_host = self.limits, offsets, here.get(Csc).indices, out_degrees(here)
         self._of_gpu = cupy.asarray(self.limits), there.get(Csc).offsets, there.get(Csc).indices, out_degrees(there)
         self._alpha, self._launch = np.float32(alpha), (runtime.blocks_for(n, block_threads), block_threads)
-        types = {"index_t": there.get(Csc).indices.dtype, "offset_t": there.get(Csc).offsets.dtype}
-        self._types: dict[str, Any] = types | {"UNROLL": UNROLL}
+        of_gpu = there.get(Csc)
+        self._types: dict[str, runtime.Macro] = {
+            "index_t": of_gpu.indices.dtype, "offset_t": of_gpu.offsets.dtype, "UNROLL": UNROLL,
+        }  # fmt: skip
         self.span: Recorder = unrecorded
         if self.tail_edges:
             self._stream = cupy.cuda.Stream(non_blocking=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -71,7 +71,7 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None, f
     return step_of(problem, pull, form, lambda: DensePowerMethod(matrix(), dense.threads), values=True)
 
 
-def google_matrix(adjacency: Edges, alpha: float) -> Any:
+def google_matrix(adjacency: Edges, alpha: float) -> Array:
     """Return alpha * P + (1 - alpha) / n, n x n float32 on the GPU; dangling columns of P are 1 / n."""
     n, out = adjacency.n, adjacency.out_weight
     entries = _matrix(adjacency, np.float32 if adjacency.weighted else np.int32)
@@ -95,7 +95,7 @@ class DensePull:
         self.threads = validate_int("threads", threads, multiple_of=8 if small else 32, at_most=1024)
         self._adjacency, self._keeper = adjacency, keeper
         kept = keeper.kept(Matrix)
-        self._matrix: Any = None if kept is None else kept.entries
+        self._matrix: Array | None = None if kept is None else kept.entries
         # Normalized weights of parallel edges are summed first; a count of edges is exact, but its product is rounded.
         self.rounding_depth = gpu_pull.ROW_DEPTH + (compensated_depth(adjacency.m) if adjacency.weighted else 1)
 
@@ -112,7 +112,7 @@ class DensePull:
         runtime.run("papers/dense.cu", "dense_pull", runtime.blocks_for(n, 1), self.threads, n, *arrays, **types)
 
 
-def _matrix(adjacency: Edges, dtype: DTypeLike) -> Any:
+def _matrix(adjacency: Edges, dtype: DTypeLike) -> Array:
     """Count the edges of each pair, or add up their weights in the order of the frame, which fixes the rounding."""
     n, arranged = adjacency.n, adjacency.held(Blocks)
     matrix = cupy.zeros((n + 1, n), dtype)  # with a row for padding

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
-from prplugin.methods.base import Edges, Floats, Integers, Machine, Problem, Rate, Step
+from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Problem, Rate, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
@@ -60,7 +60,7 @@ class ExpandedPull:
         self._layout = gpu_pull.csc_layout(adjacency)
         self._pieces = cut(adjacency.get(Csc).offsets, size, self._layout.sources.dtype)
         self._partials = cupy.empty((self._pieces.heads.size - 1, 4))
-        self._expanded: Any = None
+        self._expanded: Array | None = None
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
         row_sums.fill(0.0)  # rows without edges are in no piece

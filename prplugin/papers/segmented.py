@@ -32,7 +32,7 @@ from prplugin.types.edges import Coo, Csc
 
 logger = logging.getLogger(__name__)
 
-Work: TypeAlias = Callable[[Any, Any], object]  # launches kernels that read contributions and write row sums
+Work: TypeAlias = Callable[[Array, Array], object]  # launches kernels that read contributions and write row sums
 
 name = "segmented"
 runs_on = "gpu"
@@ -352,8 +352,8 @@ def host_ms(rows: SortedRows, spans: list[tuple[int, int]], threads: int) -> flo
     """Return the milliseconds in which host threads sum segments, together and in float32, without copies."""
     _, sources, bounds, places, weights = host_rows(rows.runs(spans), rows.n)
     sum_rows = ThreadedSums(bounds, places, threads)
-    contributions: Any = np.full(max(1, sources.size), 1.0 / rows.n, np.float32)
-    narrow: Any = None if weights is None else weights.astype(np.float32)
+    contributions: Array = np.full(max(1, sources.size), 1.0 / rows.n, np.float32)
+    narrow: Array | None = None if weights is None else weights.astype(np.float32)
     sums = np.empty(bounds.size - 1)
     return 1e3 * best_seconds(lambda: sum_rows(contributions, narrow, sums), gpu=False)
 

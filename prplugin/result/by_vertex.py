@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from numbers import Real
@@ -14,6 +14,7 @@ import numpy as np
 
 from prplugin.errors import PageRankError, VertexNotFoundError, counted, listed
 from prplugin.types.arrays import Array, far_times, on_host
+from prplugin.types.edges import Integers
 
 FINER = re.compile(r"^(Date$|Time$|Datetime\(|Duration\(|time64\[ns|timestamp\[ns|duration\[ns)")
 """Types of times of polars, and those of Arrow with nanoseconds, whose values Python may not hold."""
@@ -31,13 +32,13 @@ class Lookups:
     def _by_vertex(self) -> ByVertex | BySeed:
         return ByVertex(*_columns(self.frame)[1:])
 
-    def __getitem__(self, vertex: object) -> Any:
+    def __getitem__(self, vertex: object) -> float | dict[Hashable, float]:
         return self._by_vertex[vertex]
 
     def __contains__(self, vertex: object) -> bool:
         return vertex in self._by_vertex
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Hashable]:
         return iter(self._by_vertex)
 
     def __len__(self) -> int:
@@ -46,10 +47,10 @@ class Lookups:
     def __bool__(self) -> bool:
         return True
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_by_vertex", "_contributions")}
 
-    def to_dict(self) -> dict[Any, Any]:
+    def to_dict(self) -> dict[Hashable, float] | dict[Hashable, dict[Hashable, float]]:
         """Return the ranks by vertex, in the order of `frame`; for many seeds a dict of them by seed.
 
         Returns
@@ -69,7 +70,7 @@ class ByVertex:
     def __len__(self) -> int:
         return len(self._ranks)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Hashable]:
         return iter(_objects(self._ids))
 
     def __contains__(self, vertex: object) -> bool:
@@ -85,7 +86,7 @@ class ByVertex:
             f"{vertex!r} is not among the {counted(len(self), 'vertex', 'vertices')} of this ranking{like}.{hint}"
         )
 
-    def to_dict(self) -> dict[Any, float]:
+    def to_dict(self) -> dict[Hashable, float]:
         """Return {vertex: rank}."""
         return dict(zip(_objects(self._ids), self._ranks.tolist(), strict=True))
 
@@ -103,11 +104,11 @@ class ByVertex:
         return float(self._ranks[row]) if int(ids[row]) == number else None
 
     @cached_property
-    def _dict(self) -> dict[Any, float]:
+    def _dict(self) -> dict[Hashable, float]:
         return self.to_dict()
 
     @cached_property
-    def _ascending(self) -> Any:
+    def _ascending(self) -> Integers | None:
         """The ids, if they are one column of ascending integers; otherwise None."""
         ids = self._ids[0]
         integers = len(self._ids) == 1 and isinstance(ids, np.ndarray) and ids.dtype.kind in "iu"
@@ -120,7 +121,7 @@ class BySeed:
     `counts`: Number of consecutive rows of the frame of each. `groups`: Number of columns of groups; 0: of seeds.
     """
 
-    def __init__(self, frame: Any, seeds: list[Any], counts: Any, groups: int = 0) -> None:
+    def __init__(self, frame: Any, seeds: list[Hashable], counts: Sequence[int], groups: int = 0) -> None:
         names, ids, self._ranks = _columns(frame)
         self._what = "group" if groups else "seed"
         own = groups or (1 if names[0] == "seed" else len(ids) // 2)
@@ -128,20 +129,20 @@ class BySeed:
             _exact(column)
         self._ids = ids[own:]
         ends = np.cumsum(counts).tolist()
-        self._rows: dict[Any, slice] = {}
+        self._rows: dict[Hashable, slice] = {}
         for seed, begin, end in zip(seeds, [0, *ends], ends, strict=False):  # one seed may be ranked in several groups
             self._rows[seed] = slice(self._rows[seed].start if seed in self._rows else begin, end)
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Hashable]:
         return iter(self._rows)
 
     def __contains__(self, seed: object) -> bool:
         return isinstance(seed, Hashable) and seed in self._rows
 
-    def __getitem__(self, seed: object) -> dict[Any, float]:
+    def __getitem__(self, seed: object) -> dict[Hashable, float]:
         if seed not in self:
             like = "".join(f", which are like {known!r}" for known in islice(self, 1))
             raise VertexNotFoundError(
@@ -151,7 +152,7 @@ class BySeed:
         part = self._rows[seed]
         return ByVertex([column[part] for column in self._ids], self._ranks[part]).to_dict()
 
-    def to_dict(self) -> dict[Any, dict[Any, float]]:
+    def to_dict(self) -> dict[Hashable, dict[Hashable, float]]:
         """Return {seed: {vertex: rank}}."""
         return {seed: self[seed] for seed in self}
 
@@ -161,7 +162,7 @@ def name_of(one: object) -> str:
     return ", ".join(map(str, one)) if isinstance(one, (tuple, list)) else str(one)
 
 
-def _columns(frame: Any) -> tuple[list[Any], list[Any], Any]:
+def _columns(frame: Any) -> tuple[list[Hashable], list[Any], Array]:
     """Return names and columns of the ids of a frame of ranks, and the ranks, in host memory; compute a Dask frame."""
     frame = on_host(frame.compute() if hasattr(frame, "compute") else frame)
     names = list(getattr(frame, "column_names", frame.columns))  # of pyarrow, and of others
@@ -176,13 +177,13 @@ def _plain(column: Any) -> Any:
     return getattr(column, "array", column)
 
 
-def _objects(columns: list[Any]) -> list[Any]:
+def _objects(columns: list[Any]) -> list[Hashable]:
     """Return ids as Python objects, as tuples if there are several columns."""
     lists = [_list_of(column) for column in columns]
     return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
 
 
-def _list_of(column: Any) -> list[Any]:
+def _list_of(column: Any) -> list[Hashable]:
     """Return the values of a column as Python objects; those beyond the range of Python as `far_times` does."""
     column = _exact(column)
     name = next((name for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -88,7 +88,11 @@ class GroupRankings(Rankings):
                 ranks = self.ranks[part if self.rows is None else self.rows[part]]
                 found = highest(ranks, SHOWN_OF_A_SEED)
                 rows = found + part.start if self.rows is None else self.rows[part][found]
-                names = [name_of(one[self._by :]) for one in self._ids(rows)] if self._ids else []
+                names = (
+                    [name_of(cast("tuple[Hashable, ...]", one)[self._by :]) for one in self._ids(rows)]
+                    if self._ids
+                    else []
+                )
                 listed = zip(names, to_host(ranks[found]).tolist(), strict=False)
                 text = ", ".join(f"{name} ({rank:.3g})" for name, rank in listed)
                 shown.append([name_of(group), text, str(count), upward(self.each_error_bound[place])])

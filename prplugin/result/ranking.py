@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,11 +20,13 @@ from prplugin.result.by_vertex import BySeed, Lookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.result.selection import select_ranks
 from prplugin.tables import Display, Displayed, upward
+from prplugin.types.array_module import Ranks
 from prplugin.types.arrays import (
     Array,
     explain_oom,
     gpu_of,
     highest,
+    is_array,
     memory_space_of,
     namespace,
     on_host,
@@ -58,6 +60,17 @@ SHOWN = 10  # number of highest ranks, or of seeds, in the representation of a r
 SHOWN_OF_A_SEED = 3  # number of highest ranks of each seed in the representation
 
 
+class Touched(Protocol):
+    """Ranks that pushes found: `prplugin.streams.local_pushes.LocalRanks`."""
+
+    @property
+    def shown(self) -> tuple[Integers, Ranks] | None:
+        """Positions and ranks of the vertices to return; None for all."""
+
+    def dense(self) -> Ranks:
+        """Return the ranks of all vertices."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking(Lookups, Displayed):
     """The ranks of a graph's vertices, with a proved bound on their error.
@@ -83,7 +96,7 @@ class Ranking(Lookups, Displayed):
         Time of `rank`, reading the frame not included: layout, iterations and proof.
     """
 
-    _given: Any
+    _given: Ranks | Touched
     converged: bool
     iterations: int
     error_bound: float
@@ -94,14 +107,13 @@ class Ranking(Lookups, Displayed):
     _order: Order | None = None
     _history: Any = None  # a History; None for the ranking of a one-shot graph, of which only the frame is returned
     _among: Integers | None = None
-    _ids: Callable[[Integers], list[Any]] | None = None
+    _ids: Callable[[Integers], list[Hashable]] | None = None
     _contributions: Callable[..., Any] | None = None  # holds the graph; None without it
 
     @cached_property
     def ranks(self) -> NDArray[np.floating]:
         """Ranks of all vertices, in the order of the result."""
-        ranks: NDArray[np.floating] = self._given.dense() if hasattr(self._given, "dense") else self._given
-        return ranks
+        return cast(Ranks, self._given) if is_array(self._given) else cast(Touched, self._given).dense()
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Return `ranks` as a NumPy array."""
@@ -126,7 +138,7 @@ class Ranking(Lookups, Displayed):
     @property
     def _shown(self) -> tuple[Integers, NDArray[np.floating]] | None:
         """Positions and ranks in the frame, if pushes have ranked few vertices; None: see `_rows`."""
-        return getattr(self._given, "shown", None)
+        return None if is_array(self._given) else cast(Touched, self._given).shown
 
     def _rows(self, top: int | None) -> Integers | None:
         """Return the positions of the vertices that are asked for, all (None) or the `top` highest."""
@@ -277,7 +289,7 @@ class Ranking(Lookups, Displayed):
             raise MissingLibraryError("plot() draws with matplotlib: pip install 'prplugin[plot]'") from error
         return self._figure(plot, plot.labelled(self._highest(validate_int("top", top)), labels), ax)
 
-    def _figure(self, plot: Any, highest: Any, ax: Any) -> Any:
+    def _figure(self, plot: Any, highest: list[tuple[str, float]], ax: Any) -> Any:
         return plot.plot_ranking(to_host(self.ranks), self._history, highest, ax)
 
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
@@ -352,7 +364,7 @@ class DistributedRanking(Ranking):
         if self._order is not None:
             yield from of_order(self._order)
 
-    def _figure(self, plot: Any, highest: Any, ax: Any) -> Any:
+    def _figure(self, plot: Any, highest: list[tuple[str, float]], ax: Any) -> Any:
         return plot.plot_ranking(None, self._history, highest, ax)
 
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
@@ -385,7 +397,7 @@ class Rankings(Ranking):
     each_iterations: Integers = field(kw_only=True)
     each_error_bound: NDArray[np.float64] = field(kw_only=True)
     rows: Integers | None = field(kw_only=True, default=None)
-    _seeds: Callable[[int], list[Any]] = field(kw_only=True)
+    _seeds: Callable[[int], list[Hashable]] = field(kw_only=True)
     _counts: list[int] = field(kw_only=True)  # of the rows of each seed in the frame
 
     @cached_property
@@ -428,7 +440,7 @@ class Rankings(Ranking):
         yield f"passes over the edges: {counts.min()} to {counts.max()} per seed, {np.median(counts):g} in the median"
         yield f"error bounds: {upward(bounds.min())} to {upward(bounds.max())}"
 
-    def _figure(self, plot: Any, highest: Any, ax: Any) -> Any:
+    def _figure(self, plot: Any, highest: list[tuple[str, float]], ax: Any) -> Any:
         return plot.plot_seeds(self.each_iterations, self.each_error_bound, self._history, highest, ax)
 
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
@@ -448,9 +460,9 @@ class Rankings(Ranking):
     def _display(self) -> Display:
         xp = namespace(self.ranks)
         with _allocating(self.ranks):
-            found: Any
-            ranks, found = select_ranks(self.ranks[:SHOWN], None, SHOWN_OF_A_SEED)
-            found = found if self.rows is None else xp.take_along_axis(self.rows[:SHOWN], found, axis=1)
+            ranks, places = select_ranks(self.ranks[:SHOWN], None, SHOWN_OF_A_SEED)
+            assert places is not None
+            found = places if self.rows is None else xp.take_along_axis(self.rows[:SHOWN], places, axis=1)
             names, ranks = [self._names(row[row >= 0]) for row in found], to_host(ranks)
         rows = [
             [

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from prplugin.graph.teleports import normalised
 from prplugin.options import Options
 from prplugin.result.selection import remaining
 from prplugin.solver.loop import Outcome
 from prplugin.streams.state import GraphState, LastRanks, normalized_start
+from prplugin.types.array_module import Ranks
 from prplugin.types.edges import Floats, Integers
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from prplugin.solver.groups import GroupProof
     from prplugin.solver.top_k import Equal
     from prplugin.streams.host_edges import HostEdges
-    from prplugin.streams.local_pushes import LocalPushes
+    from prplugin.streams.local_pushes import LocalPushes, LocalRanks
 
 # Approximate times, relative to the time per edge of an iteration of a method.
 VERTEX_COST = 8  # per vertex of an iteration, which mixes iterates
@@ -61,7 +62,7 @@ class Start(NamedTuple):
     `passes`: Passes over the edges that found these ranks.
     """
 
-    ranks: Any
+    ranks: Floats | None
     tol: float
     passes: int = 0
 
@@ -75,11 +76,11 @@ class Solved(NamedTuple):
     `why`: Why pushes were faster than any method; None for a method.
     """
 
-    ranks: Any
+    ranks: Ranks | LocalRanks
     outcome: Outcome
     method: str
     selected: Integers | None
-    terms: tuple[Any, ...]
+    terms: tuple[float, Floats | tuple[Integers, Floats] | None, Floats | None]
     why: str | None = None
 
 

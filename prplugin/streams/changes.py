@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from prplugin.frames import FrameEdges, read_edges
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.graph.dedup import drop_duplicates, oriented, pair_keys, with_reverse_edges
 from prplugin.options import EdgeOptions
+from prplugin.types.array_module import Booleans
 from prplugin.types.arrays import MemorySpace, to_host
 from prplugin.types.edges import Coo, Integers
 
@@ -86,7 +87,20 @@ class ChangeError(Exception):
         )
 
 
-class Change(NamedTuple):
+AnyIndex = TypeVar("AnyIndex", bound="Index")
+
+
+class Index(Protocol):
+    """Vertices that are looked up: `prplugin.frames.vertex_index.VertexIndex`, or those of all ranks of a cluster."""
+
+    def positions_of(self, vertices: Vertices, argument: str) -> Integers:
+        """Return the position of each vertex of a frame, on the host; -1 for vertices not in the graph."""
+
+    def extend(self, vertices: Vertices, frame_positions: Integers) -> tuple[Self, Integers, Integers | None]:
+        """Return the index extended by vertices, their positions, and the new positions of the old vertices."""
+
+
+class Change(NamedTuple, Generic[AnyIndex]):
     """Edges to add and to remove, by the positions of their endpoints in `vertices`.
 
     `vertices`: The index that was given to `of`, extended by the new vertices of the edges to add.
@@ -95,15 +109,12 @@ class Change(NamedTuple):
 
     added: Coo
     removed: Coo
-    vertices: Any
+    vertices: AnyIndex
     old_positions: Integers | None
 
-    @classmethod
-    def of(cls, add: FrameEdges, remove: FrameEdges, index: Any, schema: EdgeOptions) -> Self:
-        """Look up the endpoints; raise ChangeError if those of an edge to remove are not in the graph.
-
-        `index`: A `prplugin.frames.vertex_index.VertexIndex`, or an object with its methods.
-        """
+    @staticmethod
+    def of(add: FrameEdges, remove: FrameEdges, index: AnyIndex, schema: EdgeOptions) -> Change[AnyIndex]:
+        """Look up the endpoints; raise ChangeError if those of an edge to remove are not in the graph."""
         removed, old_positions = _moved(remove.edges, index.positions_of(remove.vertices, "remove")), None
         missing = (removed.source < 0) | (removed.destination < 0)
         if missing.any():
@@ -114,11 +125,11 @@ class Change(NamedTuple):
             index, positions, old_positions = index.extend(add.vertices, positions)
             if old_positions is not None:
                 removed = _moved(remove.edges, index.positions_of(remove.vertices, "remove"))
-        return cls(_moved(kept, positions), removed, index, old_positions)
+        return Change(_moved(kept, positions), removed, index, old_positions)
 
 
 def apply_duplicates(
-    added: Coo, removed: Coo, duplicates: str, n: int, have_edge: Callable[[Coo], Any], *, directed: bool
+    added: Coo, removed: Coo, duplicates: str, n: int, have_edge: Callable[[Coo], Booleans], *, directed: bool
 ) -> tuple[Coo, Coo, Coo]:
     """Return the edges to add, those to remove, and those to replace, of any weight, after edges are removed.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from prplugin.cpu.sorting import run_starts, stable_order
 from prplugin.graph.dedup import joint_extent, reversed_edges
 from prplugin.graph.edges import Edges, sum_out_weight
 from prplugin.streams.changes import ChangeError, apply_duplicates
+from prplugin.types.array_module import Booleans
 from prplugin.types.arrays import expand_values, namespace, to_host
 from prplugin.types.edges import Compressed, Coo, Csc, Integers, index_dtype
 
@@ -29,7 +29,7 @@ def changed(
 
     present = _extended(edges, n, positions)
 
-    def have_edge(pairs: Coo) -> Any:
+    def have_edge(pairs: Coo) -> Booleans:
         return _find(present, replace(pairs, weights=None)) >= 0
 
     added, removed, replaced = apply_duplicates(added, removed, duplicates, n, have_edge, directed=directed)

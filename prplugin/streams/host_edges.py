@@ -11,7 +11,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from prplugin.machine import this_machine
 from prplugin.numerics import compensated_depth
 from prplugin.streams.changes import ChangeError, apply_duplicates
 from prplugin.streams.decay import MAX_EXPONENT, MIN_OUT_WEIGHT, ZERO_EXPONENT, ScaledWeights, roundings_of
+from prplugin.types.array_module import Booleans
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import ANY, Compressed, Coo, Csr, Floats, Integers, index_dtype
 
@@ -43,7 +44,7 @@ class _RowBuffer:
     weights: Floats | None
     used: int  # number of entries that hold current and previous versions of rows
 
-    def with_capacity(self, needed: int, dtype: Any = None) -> Self:
+    def with_capacity(self, needed: int, dtype: np.dtype[np.generic] | None = None) -> Self:
         """Return rows with capacity for `needed` more entries.
 
         The rows are copied to a new buffer, in order, if the capacity is insufficient or an index type is passed.
@@ -182,7 +183,7 @@ class HostEdges:
             self.out_weight, plan.out_weight, self.references, plan.references, self.count, plan.count_change,
         )  # fmt: skip
 
-    def _have_edge(self, pairs: Coo) -> Any:
+    def _have_edge(self, pairs: Coo) -> Booleans:
         """Return a mask of the pairs of vertices that have an edge."""
         rows, found = self.out_edges, np.empty(pairs.m, np.bool_)
         source, destination = (end.astype(np.int64, copy=False) for end in (pairs.source, pairs.destination))

@@ -35,7 +35,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from prplugin.options import Options
 from prplugin.solver.top_k import Equal, least_gap, order_of
 from prplugin.streams import bounds
 from prplugin.streams.host_edges import HostEdges
+from prplugin.types.array_module import Booleans, Ranks
 from prplugin.types.arrays import expand_values, highest
 from prplugin.types.edges import Csr, Floats, Integers, PackedRows
 from prplugin.types.records import Order
@@ -99,7 +100,7 @@ class _Arrays(NamedTuple):
 
     y: Floats
     r: Floats
-    is_listed: Any
+    is_listed: Booleans
     listed: Integers
 
 
@@ -144,7 +145,7 @@ class LocalPushes:
             return _Pushes(out, options, arrays, *seeds).rank(wanted, equal, _budget(edges.n, out.m, options))
 
     @contextmanager
-    def _arrays(self, n: int, dtype: Any) -> Iterator[_Arrays]:
+    def _arrays(self, n: int, dtype: np.dtype[np.generic]) -> Iterator[_Arrays]:
         """Return a context manager for arrays that the caller clears; after an exception they are not used again."""
         try:
             arrays = self._free.pop()
@@ -172,15 +173,15 @@ class LocalRanks(NamedTuple):
 
     n: int
     rows: Integers
-    values: Any  # their ranks, in the requested scale and type
-    shown: tuple[Integers, Any] | None  # positions and ranks of the vertices to return; None for all
+    values: Ranks  # their ranks, in the requested scale and type
+    shown: tuple[Integers, Ranks] | None  # positions and ranks of the vertices to return; None for all
     error_bound: float  # proved bound of the L1 error
     passes: int  # pushed edges, in passes over all edges
     met: bool
     order: Order | None
     elsewhere: float  # the rank of every other vertex
 
-    def dense(self) -> Any:
+    def dense(self) -> Ranks:
         """Return the ranks of all vertices."""
         return expand_values(self.values, self.n, self.rows, self.elsewhere)
 
@@ -295,6 +296,7 @@ class _Pushes:
     def result(self, wanted: Wanted, order: Order | None, bound: float, *, met: bool) -> LocalRanks:
         """Return the ranks, and clear the arrays."""
         arrays, rows, alpha = self._arrays, self.rows.astype(np.int64), self._options.alpha
+        ranks: Ranks
         values, shown = np.empty(rows.size), None
         if met and order is not None:
             shown = order.rows, self._requested(self[order.rows])
@@ -303,25 +305,26 @@ class _Pushes:
         kernels.collect_listed(self.rows, arrays.is_listed, arrays.y, arrays.r, 1, values)
         elsewhere = 0.0
         if met:
-            values = self._requested(values)
+            ranks = self._requested(values)
         else:
             # z is q + e; the vertices of e are not known, and its sum is at most E.
             elsewhere = alpha * self.residual / (1 - alpha) / self.n
-            values = values + elsewhere
+            ranks = values + elsewhere
         passes = -(-self._spent // max(self._edges.m, 1))
-        return LocalRanks(self.n, rows, values, shown, bound, passes, met, order, elsewhere)
+        return LocalRanks(self.n, rows, ranks, shown, bound, passes, met, order, elsewhere)
 
-    def _requested(self, values: Floats) -> Any:
+    def _requested(self, values: Floats) -> Ranks:
         ranks = values / self.sum
         return (ranks if self._options.scale == 1 else ranks * self.n).astype(self._options.dtype, copy=False)
 
-    def _highest(self, wanted: Wanted) -> tuple[Integers, Any]:
+    def _highest(self, wanted: Wanted) -> tuple[Integers, Ranks]:
         """Return the vertices to return, in their order; vertices that are not touched follow in order of position."""
         (rows, values), top = self._asked(wanted), wanted.top
         ranks = self._requested(values)
         if wanted.among is not None:
             chosen = slice(None) if top is None else highest(ranks, top)
             return rows[chosen], ranks[chosen]
+        assert top is not None
         if top < rows.size:
             near = ranks >= np.partition(ranks, rows.size - top)[rows.size - top]
             rows, ranks = rows[near], ranks[near]

@@ -38,16 +38,16 @@ r_u that rounding does not add to y_u remains in r_u.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prplugin.cpu import kernels
 from prplugin.cpu.sums import total
 from prplugin.numerics import rounding_depth
 from prplugin.streams import bounds
 from prplugin.streams.host_edges import HostEdges, RowChanges
-from prplugin.types.arrays import expand_values
+from prplugin.types.arrays import Array, expand_values
 from prplugin.types.edges import Floats, Integers
 
 # A vertex is a candidate for the first rounds above this multiple of the mean residual at the tolerance.
@@ -70,7 +70,7 @@ class Residual:
 
     r: Floats  # the residual as computed
     rounding_error: Floats  # bound on its L1 difference from the exact residual, in units of 2**-53; an array of one
-    costs: Any  # cost of a push of each vertex in edges; float32
+    costs: NDArray[np.float32]  # cost of a push of each vertex in edges; float32
     bound: float  # the bound (2); an estimate if r has changed at the vertices in `changed` since it was computed
     changed: Integers
 
@@ -97,7 +97,7 @@ class Residual:
         kernels.add_contributions(**self._arrays(edges), rounding_error=self.rounding_error)
         self.measure()
 
-    def _arrays(self, edges: HostEdges) -> dict[str, Any]:
+    def _arrays(self, edges: HostEdges) -> dict[str, Array | float | None]:
         """Return the arguments by which kernels take the graph, y and r."""
         out = edges.out_edges
         return {

@@ -45,7 +45,7 @@ class LastRanks(NamedTuple):
 
     def is_of(self, equation: Equation) -> bool:
         """Return whether an equation has the same alpha, v and w."""
-        vectors: Any = zip(self.equation[1:], equation[1:], strict=True)
+        vectors = zip(self.equation[1:], equation[1:], strict=True)
         return self.equation[0] == equation[0] and all(
             old is new if old is None or new is None else bool(namespace(old).array_equal(old, new))
             for old, new in vectors
@@ -166,7 +166,7 @@ class GraphState(NamedTuple):
         try:
             change = Change.of(added, removed, index, schema)
             index = change.vertices
-            how: Any = change.added, change.removed, schema.duplicates
+            how = change.added, change.removed, schema.duplicates
             if not isinstance(before, HostEdges):
                 changed = device_edges.changed(before, len(index), change.old_positions, *how, directed=schema.directed)
                 return partial(self._after, change, clock, changed)
@@ -176,7 +176,9 @@ class GraphState(NamedTuple):
             raise error.explained(added, removed, index.vertices) from None
         return partial(self._after, change, clock, edges, plan)
 
-    def _after(self, change: Change, clock: Clock | None, edges: Edges | HostEdges, plan: Any = None) -> GraphState:
+    def _after(
+        self, change: Change[VertexIndex], clock: Clock | None, edges: Edges | HostEdges, plan: Any = None
+    ) -> GraphState:
         """Make a planned change of edges on the host, and return the state with the changed edges."""
         last = self.last
         if last is not None and edges.n > self.edges.n:

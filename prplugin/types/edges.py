@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from prplugin.types import array_module
+from prplugin.types.array_module import Booleans
 from prplugin.types.arrays import Array, MemorySpace, is_host, to_host
 
 Floats: TypeAlias = array_module.Floats
@@ -154,7 +155,7 @@ class Coo:
         """Number of edges."""
         return self.source.size
 
-    def take(self, rows: Integers | slice) -> Coo:
+    def take(self, rows: Integers | Booleans | slice) -> Coo:
         """Return the selected edges, in the order of `rows`, of the same vertices."""
         return self._with(lambda array: array[rows])
 
