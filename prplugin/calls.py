@@ -95,11 +95,18 @@ def explain_unknown_arguments(function: Callable[Arguments, Result]) -> Callable
     return call
 
 
+REPEATED = PageRankError, FileNotFoundError, PermissionError, IsADirectoryError
+"""Causes of errors whose messages repeat all that they say."""
+
+
 def _hide_frames(error: BaseException) -> None:
     """Mark the frames of a traceback from the public call on, which IPython and pytest then leave out.
 
-    The message is for the caller, who needs the line of the call. Debuggers still have every frame.
+    The message is for the caller, who needs the line of the call. Debuggers still have every frame. A cause
+    that the message repeats is not shown either: it is in `__context__`.
     """
+    if error.__cause__ is None or isinstance(error.__cause__, REPEATED):
+        error.__cause__ = None  # also suppresses the context
     chained: BaseException | None = error
     while chained is not None:
         traceback = chained.__traceback__

@@ -125,7 +125,8 @@ def _values(column: object) -> list[Any]:
 def _other_form(labels: Sequence[Hashable], sample: dict[Hashable, list[Any]], frame: object) -> str:
     """Return a sentence on the edges of a frame whose cells are weights or targets, "" if they seem to be neither."""
     cells = {label: [cell for cell in column if cell is not None] for label, column in sample.items()}
-    names = _matrix_columns(labels, sample, getattr(frame, "index", None))
+    index: Any = getattr(frame, "index", None)  # a method of lists, and not computed of Dask frames
+    names = _matrix_columns(labels, sample, index if hasattr(index, "get_indexer") else None)
     if names and all(isinstance(cell, Real) for name in names for cell in cells[name]):
         return advice("If its cells are the weights of edges from rows to columns", "matrix")
     every, named = [cell for column in cells.values() for cell in column], set(labels)

@@ -35,12 +35,24 @@ def test_tracebacks_in_ipython_show_the_cell_the_raising_line_and_the_message(ce
     assert str(caught.value) in lines[-1]
 
 
-@pytest.mark.parametrize("cell", [*MISTAKES, "prplugin.Graph(EDGES, 'follower', 'followee').rank()[9]"])
-def test_cells_of_ipython_show_no_frame_of_the_package(cell, capsys):
+OF_FILES = [
+    "prplugin.pagerank('absent.csv')",
+    "prplugin.pagerank(FILE, 'a', 'b')",
+    "prplugin.Graph.from_file(FILE, weight='w')",
+]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [*MISTAKES, *OF_FILES, "prplugin.Graph(EDGES, 'follower', 'followee').rank()[9]", "prplugin.pagerank([EDGES])"],
+)
+def test_cells_of_ipython_show_no_frame_of_the_package(cell, capsys, tmp_path):
+    file = tmp_path / "edges.csv"
+    file.write_text("src,dst,w\n1,2,3\n2,1,\n")
     interactive = pytest.importorskip("IPython.core.interactiveshell")
     shell = interactive.InteractiveShell.instance()
     try:
-        shell.user_ns.update(EDGES=EDGES, prplugin=prplugin)
+        shell.user_ns.update(EDGES=EDGES, prplugin=prplugin, FILE=str(file))
         error = shell.run_cell(f"def inner():\n    {cell}\n\ninner()").error_in_exec
     finally:
         interactive.InteractiveShell.clear_instance()
