@@ -6,7 +6,7 @@ import numpy as np
 
 from prplugin.cpu.sums import total
 from prplugin.methods.base import Array, Edges, Floats, Machine, Made, Memory, Problem, Rate, Step, StepRounding, Sums
-from prplugin.methods.engines.host_step import HostStep, product_of
+from prplugin.methods.engines.host_step import HostStep, Product, product_of
 from prplugin.numerics import rounding_depth
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Coo, Csc
@@ -36,7 +36,8 @@ def cost(adjacency: Edges, machine: Machine) -> float:
 
 def prepare(problem: Problem, machine: Machine) -> Step:
     """Return a step that computes row sums over the CSC layout."""
-    return _Pull(problem.on("host"))
+    problem = problem.on("host")
+    return Pull(problem, *product_of(problem.adjacency))
 
 
 def batch_cost(adjacency: Edges, machine: Machine, seeds: int) -> float:
@@ -44,10 +45,14 @@ def batch_cost(adjacency: Edges, machine: Machine, seeds: int) -> float:
     return seeds * cost(adjacency, machine)
 
 
-class _Pull(HostStep):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v in NumPy."""
+class Pull(HostStep):
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v in NumPy, by any product with the edges.
 
-    def __init__(self, problem: Problem) -> None:
+    `product`: Returns for each vertex a new array with the sum of ``vector[source]``, in weighted graphs times the
+    normalized weight w / W, over its in-edges. `depth`: Its rounding depth, such as the largest number of additions.
+    """
+
+    def __init__(self, problem: Problem, product: Product, depth: int) -> None:
         adjacency = problem.adjacency
         n = self._n = adjacency.n
         self._dangling = adjacency.dangling
@@ -56,13 +61,13 @@ class _Pull(HostStep):
         # Dangling vertices have no out-edges, so their factor is arbitrary.
         divisor = 1.0 if adjacency.weighted else np.maximum(adjacency.out_weight, 1.0)
         self._factor = np.asarray(problem.alpha / divisor)  # NumPy takes longer for a Python float
-        self._product, row_depth = product_of(adjacency)
+        self._product = product
         self._contributions = np.empty(n)
         self._v: Floats | float = 1.0 / n if problem.personalization is None else problem.personalization
         self._w = problem.dangling
         self._teleport: Floats | float = (1 - self._alpha) * self._v
         self.rounding = StepRounding(
-            row=row_depth,
+            row=depth,
             # alpha / W, counted elsewhere, and its product with x; or w as a float, the terms of W as floats, W, w / W,
             # and the product with it
             edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 1,
