@@ -349,6 +349,7 @@ class LocalGraph:
                 if options.method != "auto" or method.runs_on == "cpu":
                     raise
                 failed[method.name] = str(error)
+                query.watch.bounds.clear()
 
     def _iterate_by(self, method: Method, query: Query, start: Start) -> Solved:
         options, machine, vertices, adjacency = query.options, this_machine(), self._vertices, self._edges

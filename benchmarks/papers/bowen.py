@@ -98,9 +98,6 @@ KEYS = (
 
 TOL, WITHIN = 5e-8, 5e-4
 
-SAME = 1e-12
-"""Largest difference of ranks in float64 that rounding explains."""
-
 SCALES = 20, 22
 DEGREE = 16
 NAME = f"Kronecker {{}}, degree {DEGREE}"

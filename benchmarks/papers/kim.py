@@ -601,10 +601,6 @@ def _stand_ins(results: list[Row]) -> str:
     return f"The graphs used in place of the paper's are too small to compare: {'; '.join(smaller)}." if smaller else ""
 
 
-def _is_random(graph: str) -> bool:
-    return graph.startswith("uniform")
-
-
 def _is_of_the_papers_size(graph: str) -> bool:
     return graph.startswith(tuple(f"uniform {n:,} " for n in SIZES.values()))
 
