@@ -35,6 +35,7 @@ from prplugin.types.edges import Floats
 if TYPE_CHECKING:
     from prplugin.distributed.nccl import DeviceRanks
 
+HIGH_PRIORITY = -1  # of a stream; 0 is the default
 AHEAD = 2  # iterations enqueued before the host reads the sums of the first: as many as there are buffers of sums
 
 PLANS: dict[Any, Any] = {
@@ -110,8 +111,9 @@ class RowsStep(gpu_merge.MergedRows):
         sums = 3 * gpu_pull.TOTALS_DEPTH + size  # sums within a block, over blocks, and over ranks
         self._rounding = self.rounding = shard.step_rounding(self._row_depths["float64"], sums)
         self._ghost_sources = cupy.concatenate(shard.ghost_sources)
-        self._exchange_stream = cupy.cuda.Stream(non_blocking=True)
-        self._inputs_ready, self._exchanged = cupy.cuda.Event(), cupy.cuda.Event()
+        # Its kernels are scheduled before those of the next iteration, which would occupy all multiprocessors.
+        self._exchange_stream = cupy.cuda.Stream(non_blocking=True, priority=HIGH_PRIORITY)
+        self._inputs_ready, self._gathered, self._exchanged = (cupy.cuda.Event(disable_timing=True) for _ in range(3))
 
     def set_contribution_dtype(self, dtype: str) -> None:
         super().set_contribution_dtype(dtype)
@@ -147,7 +149,7 @@ class RowsStep(gpu_merge.MergedRows):
                 continue
             taken.append(self._sums_of(self._all_sums[AHEAD - ahead]))
             before, self._change = self._change, taken[-1][0]
-            rate = min(self._alpha, self._change / before) if before > 0 else 0.0
+            rate = min(self._alpha, self._change / before) if 0 < before < math.inf else self._alpha
             stalls = self._change >= (1 + self._alpha) / 2 * before
             far = rate > 0 and goal > 0 and self._change * rate**gpu_merge.MIXING_FROM > goal and before < math.inf
             self._mixes = self._mixes or far
@@ -183,6 +185,7 @@ class RowsStep(gpu_merge.MergedRows):
         if self._plan is None:
             stream.wait_event(self._exchanged)
             return  # its partial sums stay 0
+        stream.wait_event(self._gathered)
         self._plan.begin(self._contributions[0])
         stream.wait_event(self._exchanged)
         self._iterate(self._latest_sums, self._measured)
@@ -195,6 +198,7 @@ class RowsStep(gpu_merge.MergedRows):
         with self._exchange_stream:
             if self._ghost_sources.size:
                 cupy.take(contributions, self._ghost_sources, out=self._send_buffer)
+            self._gathered.record()
             with self._communicator.group() as calls:
                 sent, ghost = 0, self._rows
                 for rank, (vertices, ghosts) in enumerate(zip(shard.ghost_sources, shard.ghost_counts, strict=True)):
