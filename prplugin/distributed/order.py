@@ -31,11 +31,12 @@ class Asked(NamedTuple):
     `among`: Their positions in the graph, in order, the same on all ranks; None: all that are not excluded.
     `rows`: Positions of those that this rank owns, among its own vertices; None: all of them.
     `places`: Their places in `among`, or else their positions in the graph. Vertices of equal ranks are in this order.
+    All that this rank owns are a range: an array of so many on the host takes longer than iterations on a GPU.
     """
 
     among: Integers | None
     rows: Integers | None
-    places: Integers
+    places: Integers | range
 
     @classmethod
     def of(cls, own: range, among: Integers | None, excluded: Integers | None) -> Asked:
@@ -44,9 +45,9 @@ class Asked(NamedTuple):
             among = among if excluded is None else among[~np.isin(among, excluded)]
             places = np.flatnonzero((among >= own.start) & (among < own.stop))
             return cls(among, among[places] - own.start, places)
-        places = np.arange(own.start, own.stop)
         if excluded is None:
-            return cls(None, None, places)
+            return cls(None, None, own)
+        places = np.arange(own.start, own.stop)
         rows = np.flatnonzero(~np.isin(places, excluded))
         return cls(None, rows, places[rows])
 
@@ -77,7 +78,8 @@ class Asked(NamedTuple):
 
     def _falling(self, communicator: Communicator, own: Array, found: Integers) -> tuple[Integers, Floats]:
         """Exchange some of the ranks of this rank's vertices; return places and ranks of all, in descending order."""
-        sent = self.places[found], to_host(own[namespace(own).asarray(found)])
+        own_places = self.places.start + found if isinstance(self.places, range) else self.places[found]
+        sent = own_places, to_host(own[namespace(own).asarray(found)])
         places, values = map(np.concatenate, zip(*communicator.all_gather(sent), strict=True))
         falling = np.lexsort((places, -values))
         return places[falling], values[falling]
@@ -88,7 +90,7 @@ class SharedOrderProof(OrderProof):
 
     def __init__(self, communicator: Communicator, asked: Asked, k: int | None, equal: Equal, tol: float) -> None:
         self._communicator, self._vertices = communicator, asked
-        count = sum(communicator.all_gather(asked.places.size))
+        count = sum(communicator.all_gather(len(asked.places)))
         super().__init__(k or count or 1, equal, tol, asked.among if count else np.empty(0, np.int64))
 
     def _margin(self, ranks: Floats, certificate: Certificate, bound: float) -> float:

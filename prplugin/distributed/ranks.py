@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -153,6 +153,8 @@ def rank_shard(
 class GraphVertices(Vertices):
     """The vertices of the whole graph, on a rank that has the ids of those that it owns. Its methods are collective.
 
+    `columns` are in the memory space of the graph.
+
     `n`: Number of vertices; `own`: positions of those that this rank owns.
     """
 
@@ -163,16 +165,20 @@ class GraphVertices(Vertices):
     @classmethod
     def of(cls, communicator: Communicator, shard: Shard, names: list[Hashable]) -> GraphVertices:
         """Return the vertices of a graph; `names` are the vertex columns of the result."""
-        ids, kinds = [to_host(column) for column in shard.owned], [common.kind for common in shard.shared]
-        own = shard.owned_by(communicator.rank)
-        return cls(names, ids, kinds, n=shard.n, own=own, communicator=communicator)
+        kinds, own = [common.kind for common in shard.shared], shard.owned_by(communicator.rank)
+        return cls(names, shard.owned, kinds, n=shard.n, own=own, communicator=communicator)
+
+    @cached_property
+    def on_host(self) -> Vertices:
+        """The vertices that this rank owns, with ids on the host, where few calls need them."""
+        return Vertices(self.names, list(map(to_host, self.columns)), self.kinds)
 
     def __len__(self) -> int:
         return self.n
 
     def find_positions(self, columns: list[Column], what: str) -> Integers:
         """Return the position of each id in the whole graph, or -1; all ranks pass the same ids."""
-        local = Vertices(self.names, self.columns, self.kinds).find_positions(columns, what)
+        local = self.on_host.find_positions(columns, what)
         found = np.where(local < 0, -1, local + self.own.start)
         of_all: Integers = np.maximum.reduce(self.communicator.all_gather(found))
         return of_all
@@ -325,7 +331,8 @@ class _Part:
         """Return the ids at some positions, and `values`, of which each rank has those at positions that it owns."""
         communicator, owners = self._vertices.communicator, self._shard.owners_of(positions)
         rows = positions[owners == communicator.rank] - self._vertices.own.start
-        pieces = communicator.all_gather([*take(self._vertices.columns, rows), *values])
+        ids = [to_host(column.take(namespace(column).asarray(rows))) for column in self._vertices.columns]
+        pieces = communicator.all_gather([*ids, *values])
         return take(concat_columns(pieces), np.argsort(np.argsort(owners, kind="stable")))
 
     def joined(self, results: list[_Result]) -> Frame:
@@ -341,7 +348,7 @@ class _Part:
         """Return a frame per ranking; `counts` has its rows on each rank."""
         frames, begin, columns = [], 0, self._typed(self._shard.owned)
         for ranking, (result, of_ranks) in enumerate(zip(results, counts, strict=True)):
-            each = np.full(result.ranks.size, ranking)
+            each = np.full(result.ranks.size if self._seeds else 0, ranking)
             frames.append(self._frame(columns, result.rows, result.ranks, each, begin + sum(of_ranks[:rank])))
             begin += sum(of_ranks)
         return frames

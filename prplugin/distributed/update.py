@@ -56,7 +56,7 @@ def update(
         change = Change.of(added, removed, _Index(vertices, shard, np.empty(0, np.int64)), schema)
         rows = _Edges(communicator, shard, change).changed(schema.duplicates, directed=schema.directed)
     except ChangeError as error:
-        raise error.explained(added, removed, vertices) from None
+        raise error.explained(added, removed, vertices.on_host) from None
     stages.done("change")
     roundings = shard.adjacency.roundings
     if change.added.times is not None:
@@ -276,4 +276,4 @@ def _check_range(new: Shard, index: _Index, given: tuple[FrameEdges, FrameEdges]
     out_weight = to_host(new.adjacency.out_weight)[index.own - new.owned_by(old.communicator.rank).start]
     underflowing = np.flatnonzero((out_weight > 0) & (out_weight < MIN_OUT_WEIGHT))
     if underflowing.size:
-        raise ChangeError("underflow", underflowing).explained(*given, Vertices(old.names, old.columns, old.kinds))
+        raise ChangeError("underflow", underflowing).explained(*given, old.on_host)
