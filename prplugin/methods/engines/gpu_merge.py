@@ -181,15 +181,18 @@ class MergedRows(gpu_pull.MixedOnDevice):
             inverse_out_weight=workspace["inverse_out_weight"], arrived=workspace["arrived"], begun=workspace["begun"],
         )  # fmt: skip
         self._contributions: list[Floats] = []
+        self._alpha, self._is_uniform = problem.alpha, False
         self._set_equation(problem)
         return arrays
 
     def _set_equation(self, problem: Problem) -> None:
         """Set alpha, w and (1 - alpha) * v, each of these an array and its stride, which is 0 for a uniform vector."""
-        workspace, alpha = self._workspace, problem.alpha
-        self._alpha = alpha
-        self._setup.set(teleport=(1 - alpha) * self._mean)
+        workspace, alpha, before = self._workspace, problem.alpha, self._alpha
         v = problem.personalization
+        was_uniform, self._is_uniform, self._alpha = self._is_uniform, v is problem.dangling is None, alpha
+        if was_uniform and self._is_uniform and before == alpha:
+            return
+        self._setup.set(teleport=(1 - alpha) * self._mean)
         w = v if problem.dangling is None else problem.dangling
         self._equation = EQUATION(
             {}, alpha=alpha, target=workspace["constants"] if w is None else w, target_step=int(w is not None),
@@ -293,8 +296,7 @@ class MergeStep(MergedRows):
 
     def start(self, ranks: Floats | float) -> None:
         super().start(ranks)
-        equation = self._equation.values
-        self._repeats = isinstance(ranks, float) and not equation["target_step"] and not equation["teleport_step"]
+        self._repeats = isinstance(ranks, float) and self._is_uniform
         self._latest: tuple[int, object] = self._starting, self._begun
         self._change = np.inf
         self._phase = min(self._phase, BEGINNING)
@@ -358,8 +360,9 @@ class MergeStep(MergedRows):
             width = min(MAX_TILE_ROWS, (self._smem // 8 // (window + 1) - 1) // 32 * 32)
             self._history.set(phase=self._phase, width=width)
         self._iterate(self._latest, self._totals[0], steps, goal, stall, self._change, mixing_from, self._history)
-        (taken, reason, mixes), *measured = to_host(self._totals[0][: 1 + steps]).tolist()
-        del measured[int(taken) :]
+        found = to_host(self._totals[0])  # all: a slice takes longer than the copy of the rest
+        taken, reason, mixes = found[0].tolist()
+        measured = found[1 : 1 + int(taken)].tolist()
         self._latest, self._change = (1, self._totals[0].data + 8 * gpu_pull.TOTALS * int(taken)), measured[-1][0]
         self._totals.reverse()
         if int(taken) % 2:
