@@ -16,7 +16,7 @@ import numpy as np
 from prplugin.errors import OutOfMemoryError, PageRankError, counted, overflow_error
 from prplugin.frames import FrameAdapter, rows_and_types
 from prplugin.frames.columns import resolve
-from prplugin.frames.groups import in_pairs, normalised, offsets_of
+from prplugin.frames.groups import in_pairs, normalised, offsets_of, read_distribution
 from prplugin.frames.remedies import advising, library_of
 from prplugin.frames.vertices import Labels, Vertices, format_ids
 from prplugin.gpu import runtime
@@ -466,8 +466,8 @@ class LocalGraph:
 
     def _vector(self, options: Options, what: str, unknown: Unknown) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
-        values, vertices = getattr(options, what), self._vertices
-        return None if values is None else normalised(vertices, vertices.read_values(values, what, unknown), what)
+        values = getattr(options, what)
+        return None if values is None else read_distribution(self._vertices, values, what, unknown)
 
     def _how(self, query: Query, answer: Solved) -> tuple[Any, Any, Any]:
         """Return why the query was answered so, the stages of the ranking, and the error bounds."""

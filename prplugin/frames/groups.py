@@ -166,6 +166,22 @@ def normalised(vertices: Vertices, values: Floats, what: str) -> Floats:
     return teleports.normalised(values, what)
 
 
+def read_distribution(vertices: Vertices, given: object, what: str, unknown: Unknown) -> Floats:
+    """Return a distribution that is given by vertex, as `Vertices.read_values` takes it, as n float64 with sum 1."""
+    if (
+        type(given) is list
+        and given
+        and all(type(each) in (int, str) for each in given)
+        and not hasattr(vertices, "by")
+    ):
+        rows = vertices.boundary.values(vertices.read_positions(given, what, unknown))
+        if rows.size:
+            uniform: Floats = namespace(rows).zeros(len(vertices))
+            uniform[rows] = 1 / rows.size
+            return uniform
+    return normalised(vertices, vertices.read_values(given, what, unknown), what)
+
+
 def offsets_of(vertices: Vertices) -> Integers:
     """Return the attribute `offsets` of vertices with groups."""
     with vertices.active():

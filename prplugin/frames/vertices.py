@@ -192,7 +192,10 @@ class Vertices:
         if not len(self):
             return ids.xp.full(len(columns[0]), -1)
         if self.kinds == ["integer"]:  # in ascending order
-            return find_integers(ids.integers(self.columns[0]), ids.integers(columns[0], what))
+            # Few of the host are looked up with fewer calls of CuPy.
+            few = type(columns[0]).__module__.startswith("pandas.") and len(columns[0]) <= FEW_VERTICES
+            wanted = ids_in("host" if few else self.memory_space).integers(columns[0], what)
+            return find_integers(ids.integers(self.columns[0]), wanted)
         return ids.positions(self.series, columns, self.kinds, what)
 
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None, *, owned: bool = False) -> Frame:

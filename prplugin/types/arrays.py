@@ -94,12 +94,13 @@ def plain_array(given: object, what: str, error: type[PageRankError] = InvalidOp
 
 
 def find_integers(ids: Integers, wanted: Integers) -> Integers:
-    """Return the position of each wanted integer in non-empty, ascending ids of the same memory space, or -1."""
+    """Return the position of each wanted integer in non-empty, ascending ids, or -1, in the memory of `wanted`."""
     xp = namespace(ids)
     cast = wanted.astype(ids.dtype, copy=False)  # integers outside the range of the type of the ids are absent
     in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
-    found = xp.minimum(xp.searchsorted(ids, cast), ids.size - 1)
-    return xp.where(in_range & (ids[found] == cast), found, -1)
+    found = xp.minimum(xp.searchsorted(ids, xp.asarray(cast)), ids.size - 1)
+    found, near = all_to_memory(memory_space_of(wanted), found, ids[found])
+    return namespace(wanted).where(in_range & (near == cast), found, -1)
 
 
 def expand_values(values: NDArray[Scalar], n: int, positions: Integers | None, fill: float) -> NDArray[Scalar]:

@@ -70,6 +70,20 @@ def test_list_of_vertices_or_array_is_one_distribution(graph, argument, given):
     assert graph.rank(**{argument: given}, tol=0, max_iter=3).ranks.tolist() == by_dict.ranks.tolist()
 
 
+@pytest.mark.parametrize("argument", ["personalization", "dangling", "nstart"])
+def test_list_has_the_bits_of_equal_values(graph, argument):
+    ids = graph.vertices.tolist()
+    for some in (ids[:1], ids[1:4], ids):
+        listed, valued = (graph.rank(**{argument: given}) for given in (some, dict.fromkeys(some, 1.0)))
+        np.testing.assert_array_equal(listed.ranks, valued.ranks)
+    absent = ["nobody", "none"]
+    mixed = graph.rank(**{argument: [*absent, *ids[:2]]}, unknown="ignore")
+    np.testing.assert_array_equal(mixed.ranks, graph.rank(**{argument: ids[:2]}).ranks)
+    assert mixed.unknown == {argument: 2}
+    with pytest.raises(InvalidOptionError, match="has none of them"):
+        graph.rank(**{argument: absent}, unknown="ignore")
+
+
 def test_personalization_by_tuples_of_several_columns():
     graph = prplugin.Graph(PAIRS, ["a", "b"], ["c", "d"])
     ranks = graph.rank(alpha=0, personalization=[(1, "x"), (2, "x")]).ranks
