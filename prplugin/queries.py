@@ -31,6 +31,9 @@ from prplugin.types.array_module import Ranks
 from prplugin.types.arrays import Array, MemorySpace, all_to_memory, explain_oom, namespace, to_host, to_memory
 from prplugin.types.edges import Coo, Csc, Floats, Integers, PackedRows
 
+CHECKED_EARLY = 1 << 26
+"""Edges of a graph on a GPU from which an order is checked before the tolerance is met; below a check takes longer."""
+
 TRIED_AT_A_TIME = 8
 """Number of seeds, none of which pushes rank in time, after which no more are tried."""
 
@@ -46,7 +49,9 @@ def order_proof(adjacency: Edges, vertices: Vertices, options: Options, selected
 
     rows = None if selected is None else to_host(selected)
     k = options.top or (0 if rows is None else rows.size) or 1
-    return OrderProof(k, EqualRanks(adjacency, read_vectors, alpha=options.alpha).equal, options.tol, rows)
+    early = adjacency.memory_space == "host" or adjacency.m >= CHECKED_EARLY
+    equal = EqualRanks(adjacency, read_vectors, alpha=options.alpha).equal
+    return OrderProof(k, equal, options.tol, rows, early=early)
 
 
 class SeedRanks:

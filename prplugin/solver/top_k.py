@@ -55,19 +55,21 @@ class OrderProof:
 
     `equal` proves that two vertices have equal ranks. It is called only for ties.
     `rows`: Positions of the vertices whose order is asked for, on the host; None for all.
+    `early`: Whether to check before `tol` is met. If not, iterations up to there take less time than a check.
     `_order`: Order of the current ranks, if it was determined.
     `_estimated`: Whether a gap was estimated before the first check.
     """
 
-    def __init__(self, k: int, equal: Equal, tol: float, rows: Integers | None = None) -> None:
+    def __init__(self, k: int, equal: Equal, tol: float, rows: Integers | None = None, *, early: bool = True) -> None:
         self._k, self._equal, self._tol, self._rows = k, equal, tol, rows
         self._order: Order | None = None
-        self._due = self._aim = math.sqrt(tol)
-        self._estimated = False
+        self._due = self._aim = math.sqrt(tol) if early else tol
+        self._estimated = not early
+        self._latest: tuple[float, Integers, Floats] | None = None  # candidates of the current ranks, and their span
 
     def prove(self, step: Step, certificate: Certificate, bound: float) -> bool:
         """Return whether the order of the current ranks is proved, given the bound of their L1 error."""
-        self._order = None
+        self._order = self._latest = None
         if self._rows is not None and not self._rows.size:
             self._order = NO_ORDER
             return True
@@ -80,14 +82,14 @@ class OrderProof:
             return False
         ranks = step.ranks()
         margin = self._margin(ranks, certificate, bound)
-        near, gap = self._candidates(ranks, 2 * margin, NEAR), math.inf
+        near, gap = self._candidates_of(ranks, 2 * margin, NEAR), math.inf
         if bound > self._tol:
             gap = _least_gap(near[1], self._k)
         if gap > 2 * margin:
             self._order = self._order_of(ranks, margin)
             if self._order.proved:
                 return True
-            gap = _least_gap(self._candidates(ranks, 2 * margin, 1.0)[1], self._k)
+            gap = _least_gap(self._candidates_of(ranks, 2 * margin, 1.0)[1], self._k)
             if gap > 2 * margin:
                 gap = CHECK_FACTOR * bound  # unknown: some candidates for equality are not proved equal
         # No gap exceeds the highest rank, and a gap is needed that exceeds 2 * margin, which is about the bound.
@@ -107,11 +109,22 @@ class OrderProof:
 
     def _order_of(self, ranks: Floats, margin: float) -> Order:
         """Return the order of the vertices that are asked for, given all ranks."""
-        candidates, rows = self._candidates(ranks, 2 * margin, 1.0), self._rows
+        candidates, rows = self._candidates_of(ranks, 2 * margin, 1.0), self._rows
         if rows is None:
             return _order(*candidates, self._k, margin, lambda a, b: self._equal(a, b, ranks))
         order = _order(*candidates, self._k, margin, lambda a, b: self._equal(int(rows[a]), int(rows[b]), ranks))
         return order.at(rows)
+
+    def _candidates_of(self, ranks: Floats, width: float, relative: float) -> tuple[Integers, Floats]:
+        """Return `_candidates` of the current ranks, those of the last call where they are the same."""
+        if self._latest is not None:
+            span, rows, values = self._latest
+            if values.size <= self._k or min(width, relative * float(values[self._k - 1])) == span:
+                return rows.copy(), values.copy()
+        rows, values = self._candidates(ranks, width, relative)
+        span = min(width, relative * float(values[self._k - 1])) if values.size > self._k else math.inf
+        self._latest = span, rows.copy(), values.copy()
+        return rows, values
 
     # Workers of a cluster replace what follows: each has the ranks of its own vertices.
 
