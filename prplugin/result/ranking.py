@@ -26,7 +26,6 @@ from prplugin.types.arrays import (
     explain_oom,
     gpu_of,
     highest,
-    is_array,
     memory_space_of,
     namespace,
     on_host,
@@ -113,7 +112,8 @@ class Ranking(Lookups, Displayed):
     @cached_property
     def ranks(self) -> NDArray[np.floating]:
         """Ranks of all vertices, in the order of the result."""
-        return cast(Ranks, self._given) if is_array(self._given) else cast(Touched, self._given).dense()
+        # Not by `is_array`: those of a Dask cluster are a Series.
+        return cast(Touched, self._given).dense() if hasattr(self._given, "dense") else cast(Ranks, self._given)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Return `ranks` as a NumPy array."""
@@ -138,7 +138,7 @@ class Ranking(Lookups, Displayed):
     @property
     def _shown(self) -> tuple[Integers, NDArray[np.floating]] | None:
         """Positions and ranks in the frame, if pushes have ranked few vertices; None: see `_rows`."""
-        return None if is_array(self._given) else cast(Touched, self._given).shown
+        return cast(Touched, self._given).shown if hasattr(self._given, "dense") else None
 
     def _rows(self, top: int | None) -> Integers | None:
         """Return the positions of the vertices that are asked for, all (None) or the `top` highest."""
