@@ -6,10 +6,10 @@ First each test runs once, and the lines of the package that it executes are rec
 `--lines`, which another machine may have written at the same commit. Then each process has a copy of the repository,
 in which it changes a file, compiles the CPU kernels if the file is C++, and runs the tests that execute the line, up to
 a limit of seconds: those of the nearest folder first, and the quicker and the more specific the earlier. For C++ they
-are the tests that execute a call of one of its kernels. The report is rewritten after each result; the reasons why
-survivors stay are read from `conformance/survivors.toml`. `--again` tests the survivors of an earlier report. Left out
-are code that only a GPU runs, prefetches, and the constants that measurements have chosen, which the reasons list: none
-of them changes what is computed here.
+are the tests that execute a call of one of its kernels, and those of files that call one. The report is rewritten after
+each result; the reasons why survivors stay are read from `conformance/survivors.toml`. `--again` tests the survivors of
+an earlier report. Left out are code that only a GPU runs, prefetches, and the constants that measurements have chosen,
+which the reasons list: none of them changes what is computed here.
 
 It is a command of our own because a third of the terms of the error bound are in C++: mutmut and cosmic-ray change Python.
 """
@@ -230,7 +230,7 @@ class Tests:
         """Return the first tests to run on a mutant, and the others, of up to so many seconds in all."""
         name = mutant.file.relative_to(PACKAGE).as_posix()
         places = [(name, mutant.line)] if mutant.file.suffix == ".py" else calls_of_kernels(self.root, name)
-        found = set[str]().union(*(self._of_place(*place) for place in places))
+        found = set[str]().union(*({path} if at is None else self._of_place(path, at) for path, at in places))
         folder = NEAREST.get(mutant.file.stem, mutant.file.parts[1])
         tests = [test for test in self.seconds if test in found or test.partition("::")[0] in found]
 
@@ -264,8 +264,8 @@ def lines_of_functions(path: Path) -> frozenset[int]:
 
 
 @cache
-def calls_of_kernels(root: Path, name: str) -> tuple[tuple[str, int], ...]:
-    """Return modules and lines that call, or declare, a kernel of a C++ file, or of those that include a header."""
+def calls_of_kernels(root: Path, name: str) -> tuple[tuple[str, int | None], ...]:
+    """Return modules and lines that call a kernel of a C++ file, or of those that include a header; and files of tests."""
     folder, names, kernels = (root / PACKAGE / name).parent, {Path(name).name}, set()
     for _ in range(3):  # headers include headers
         names |= {
@@ -277,13 +277,16 @@ def calls_of_kernels(root: Path, name: str) -> tuple[tuple[str, int], ...]:
         kernels |= set(re.findall(r"^EXPORT(?:_\w+\(| )(\w+)", text, re.MULTILINE))
     either = "|".join(sorted(kernels))
     pattern = re.compile(rf'"(?:{either})"|\bkernels\.(?:{either})\b' if kernels else "(?!)")
-    return tuple(
+    calls: list[tuple[str, int | None]] = [
         (path.relative_to(root / PACKAGE).as_posix(), number)
         for path in sorted((root / PACKAGE).rglob("*.py"))
         if path.name != "kernels.py"  # declares all kernels, and calls none
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if pattern.search(line)
-    )
+    ]
+    tests = sorted((root / "tests").rglob("test_*.py"))
+    calls += [(path.relative_to(root).as_posix(), None) for path in tests if pattern.search(path.read_text("utf-8"))]
+    return tuple(calls)
 
 
 # --- Report -----------------------------------------------------------------------------------------------------------

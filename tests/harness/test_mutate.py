@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from mutations import mutations
 
-from tests.mutate import main
+from tests.mutate import ROOT, calls_of_kernels, main
 
 STEP = """\
 def most(values, bound: int = 3):
@@ -123,3 +123,14 @@ def test_mutations_of_a_line_of_cpp():
     statement = b"    sums[i] += x;\n"
     assert [each.apply(statement) for each in mutations(statement, python=False)] == [b";\n"]
     assert mutations(b"#define A 2\n// x = 1;\n", python=False) == []
+
+
+def test_tests_of_a_kernel_are_those_of_its_calls_and_those_that_call_it():
+    calls = calls_of_kernels(ROOT, "cpu/pull.cpp")
+    assert {name for name, line in calls if line is None} >= {
+        "tests/cpu/test_step.py",
+        "tests/cpu/test_kernels_fuzz.py",
+    }
+    assert {name for name, line in calls if line is not None} >= {"distributed/host_step.py"}
+    assert {*calls_of_kernels(ROOT, "cpu/mixing.hpp")} == {*calls}
+    assert ("tests/cpu/test_push.py", None) in calls_of_kernels(ROOT, "cpu/push.cpp")
