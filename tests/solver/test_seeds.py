@@ -586,7 +586,11 @@ def test_slow_seeds_of_a_large_graph_stay_in_their_batch(monkeypatch):
     """None is ranked individually, since there is no direct solution."""
     monkeypatch.setattr(batch_module, "is_small", lambda problem: False)
     monkeypatch.setattr(batch_module, "DIRECT_AFTER", 5)
-    monkeypatch.setattr(native, "prepare", None)
+
+    def prepare(problem, machine, *, threads=None):
+        raise AssertionError("a seed is ranked individually")
+
+    monkeypatch.setattr(native, "prepare", prepare)
     rankings = skewed_graph().rank(seeds=list(range(9)), method="native")
     assert rankings.converged
     assert (rankings.each_iterations > 5).all()
