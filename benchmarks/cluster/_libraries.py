@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cluster._local import EDGE_FACTOR, Workers, on_gpus
+from benchmarks.cluster._local import EDGE_FACTOR, Workers
 from benchmarks.generate import rmat
 from benchmarks.measure import timed
 from prplugin.gpu import runtime
@@ -19,20 +19,20 @@ PROVED = 1e-10
 """Error bound of the reference ranks."""
 
 
-def ours(edges: Any, tol: float) -> Any:
-    """Rank a frame, and wait until the ranks are on the workers."""
+def ours(edges: Any, tol: float, workers: int) -> Any:
+    """Rank a frame on so many workers, and wait until the ranks are on them."""
     import prplugin
 
-    return _synchronized(prplugin.pagerank(edges, "src", "dst", tol=tol, dtype="float32"))
+    return _synchronized(prplugin.pagerank(edges, "src", "dst", tol=tol, dtype="float32", workers=workers))
 
 
 class Graph:
-    """prplugin's graph of a frame, built once."""
+    """prplugin's graph of a frame, built once on so many workers."""
 
-    def __init__(self, edges: Any) -> None:
+    def __init__(self, edges: Any, workers: int) -> None:
         import prplugin
 
-        self._graph = prplugin.Graph(edges, "src", "dst")
+        self._graph = prplugin.Graph(edges, "src", "dst", workers=workers)
         self.n = self._graph.number_of_vertices
 
     def rank(self, tol: float) -> Any:
@@ -42,7 +42,7 @@ class Graph:
 
 def peer(workers: Workers) -> Any:
     """Return cugraph.dask with an initialized communicator; None if it is not installed or there is no GPU."""
-    if not on_gpus():
+    if workers.memory_space == "host":
         return None
     try:
         from cugraph.dask.comms import comms
@@ -105,8 +105,7 @@ class Reference:
 
     def __init__(self, workers: Workers, scale: int) -> None:
         self._client, self._at = workers.client, workers.addresses[:1]
-        memory_space = "device" if on_gpus() else "host"
-        self._ranks = self._client.submit(_exact, scale, memory_space, workers=self._at, pure=False)
+        self._ranks = self._client.submit(_exact, scale, workers.memory_space, workers=self._at, pure=False)
         self._client.submit(len, self._ranks, pure=False).result()  # wait for the ranks
 
     def distance(self, frame: Any) -> float:

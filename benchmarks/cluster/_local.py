@@ -1,9 +1,10 @@
-"""Dask cluster on this host: one worker per GPU, or processes without a GPU; and frames partitioned over it."""
+"""Dask clusters on this host: one worker per GPU, or processes; and frames partitioned over them."""
 
 from __future__ import annotations
 
 import gc
 import math
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,7 +13,9 @@ from itertools import pairwise
 from typing import Any
 
 from benchmarks.generate import rmat_part
+from benchmarks.measure import timed
 from prplugin.gpu import runtime
+from prplugin.types.arrays import MemorySpace
 
 EDGE_FACTOR = 16
 
@@ -23,26 +26,28 @@ POOL = 0.7
 """Fraction of a GPU's memory for RMM's pool; NCCL and kernels need the rest."""
 
 PROCESSES = (1, 2)
-"""Numbers of workers without a GPU."""
+"""Numbers of workers on CPUs."""
+
+EMPTY_RUNS = 15
 
 _running: list[Workers] = []
 
 
 @cache
-def on_gpus() -> bool:
+def has_gpus() -> bool:
     """Return whether there are GPUs, and dask_cuda and dask_cudf are installed."""
     return runtime.unavailable_reason() is None and all(find_spec(name) for name in ("dask_cuda", "dask_cudf"))
 
 
 @cache
-def counts() -> tuple[int, ...]:
-    """Return the numbers of workers to compare: the powers of two up to the number of GPUs."""
-    if not on_gpus():
+def counts(gpus: bool) -> tuple[int, ...]:
+    """Return the numbers of workers to compare: the powers of two up to the number of GPUs, or of processes."""
+    if not gpus:
         return PROCESSES
-    import cupy  # lazy import; `on_gpus` is true
+    import cupy  # lazy import; `has_gpus` is true
 
-    gpus = int(cupy.cuda.runtime.getDeviceCount())
-    return tuple(2**power for power in range(int(math.log2(gpus)) + 1))
+    count = int(cupy.cuda.runtime.getDeviceCount())
+    return tuple(2**power for power in range(int(math.log2(count)) + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +58,7 @@ class Workers:
     ----------
     cluster, client : cluster and client of distributed
     count : int
+    memory_space : {"device", "host"}
     before_end : list of functions
         Called before the workers stop.
     """
@@ -60,6 +66,7 @@ class Workers:
     cluster: Any
     client: Any
     count: int
+    memory_space: MemorySpace
     before_end: list[Callable[[], object]] = field(default_factory=list)
 
     @property
@@ -71,7 +78,7 @@ class Workers:
         """Generate a graph in parts on the workers; return a persisted Dask frame."""
         from distributed import wait
 
-        memory_space = "device" if on_gpus() else "host"
+        memory_space = self.memory_space
         m, pieces = EDGE_FACTOR << scale, PARTITIONS * self.count
         bounds = [m * piece // pieces for piece in range(pieces + 1)]
         addresses = self.addresses
@@ -82,7 +89,23 @@ class Workers:
             for nth, (first, last) in enumerate(pairwise(bounds))
         ]  # fmt: skip
         wait(made)
-        return _frame(made, self.client.submit(_part, scale, 0, 1, memory_space, pure=False).result())
+        return self._frame(made, self.client.submit(_part, scale, 0, 1, memory_space, pure=False).result())
+
+    def _frame(self, parts: list[Any], like: Any) -> Any:
+        if self.memory_space == "device":
+            import dask_cudf as library
+        else:
+            import dask.dataframe as library
+        return library.from_delayed(parts, meta=like.iloc[:0], verify_meta=False).persist()
+
+    def seconds_of_empty_tasks(self, count: int) -> float:
+        """Return the time of one task that does nothing on each of `count` workers, as the median of several."""
+        from distributed import wait
+
+        def run() -> None:
+            wait([self.client.submit(_nothing, workers=[each], pure=False) for each in self.addresses[:count]])
+
+        return statistics.median(timed(run)[0] for _ in range(EMPTY_RUNS))
 
     def collect_garbage(self) -> None:
         """Collect garbage in all processes; a collection during a measured call took half a second."""
@@ -97,12 +120,13 @@ class Workers:
         self.cluster.close()
 
 
-def workers(count: int) -> Workers:
-    """Return a cluster of `count` workers; reuse the running one, or stop it first if its size differs."""
-    if _running and _running[0].count != count:
+def workers(count: int, gpus: bool) -> Workers:
+    """Return a cluster of `count` workers; reuse the running one, or stop it first if it is another."""
+    memory_space: MemorySpace = "device" if gpus else "host"
+    if _running and (_running[0].count, _running[0].memory_space) != (count, memory_space):
         _running.pop().close()
     if not _running:
-        _running.append(_started(count))
+        _running.append(_started(count, memory_space))
     return _running[0]
 
 
@@ -112,10 +136,10 @@ def end() -> None:
         _running.pop().close()
 
 
-def _started(count: int) -> Workers:
+def _started(count: int, memory_space: MemorySpace) -> Workers:
     from distributed import Client, LocalCluster
 
-    if on_gpus():
+    if memory_space == "device":
         from dask_cuda import LocalCUDACluster
 
         cluster = LocalCUDACluster(
@@ -127,7 +151,7 @@ def _started(count: int) -> Workers:
         )
     client = Client(cluster)
     client.wait_for_workers(count)
-    return Workers(cluster, client, count)
+    return Workers(cluster, client, count, memory_space)
 
 
 def _part(scale: int, first: int, last: int, memory_space: Any) -> Any:
@@ -135,12 +159,8 @@ def _part(scale: int, first: int, last: int, memory_space: Any) -> Any:
         return rmat_part(scale, first, last, EDGE_FACTOR, memory_space=memory_space).astype("int32")
 
 
-def _frame(parts: list[Any], like: Any) -> Any:
-    if on_gpus():
-        import dask_cudf as library
-    else:
-        import dask.dataframe as library
-    return library.from_delayed(parts, meta=like.iloc[:0], verify_meta=False).persist()
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def rows_of(frame: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 CONTRIBUTION_BYTES = 4
@@ -32,9 +33,10 @@ def compare(steps: list[dict[str, Any]], seconds: dict[tuple[str, int], float]) 
     found = []
     for row in sorted(steps, key=lambda row: (row["graph"], row["workers"])):
         graph, workers = row["graph"], row["workers"]
-        if workers == 1 or graph not in alone:
+        if workers == 1 or not (graph in alone or _weak(row, alone)):
             continue
-        rate = _rate([other for other in steps if other["workers"] == workers])
+        same = [other for other in steps if ("CPUs" in other["graph"]) == ("CPUs" in graph)]
+        rate = _rate([other for other in same if other["workers"] == workers])
         one, several = seconds.get((graph, 1)), seconds.get((graph, workers))
         sent = row["MB sent"] * 1e6
         found.append(
@@ -42,15 +44,22 @@ def compare(steps: list[dict[str, Any]], seconds: dict[tuple[str, int], float]) 
                 "graph": graph,
                 "workers": workers,
                 "speed-up, frame to ranks": one / several if one and several else "",
-                "speed-up per iteration": alone[graph] / row["prplugin ms"],
+                "speed-up per iteration": alone[graph] / row["prplugin ms"] if graph in alone else "",
+                "weak scaling": _weak(row, alone),
                 "ms per iteration": row["prplugin ms"],
-                "predicted ms": predicted_ms(alone[graph], workers, sent, rate) if rate else "",
+                "predicted ms": predicted_ms(alone[graph], workers, sent, rate) if rate and graph in alone else "",
                 "communication": row["communication"],
                 "MB sent": row["MB sent"],
                 "MB sent, bound": sent_bytes(row["vertices"], workers) / 1e6,
             }
         )
     return found
+
+
+def _weak(row: dict[str, Any], alone: dict[str, float]) -> float | str:
+    """Return the time of one worker by that of several, of a graph with as many times fewer edges; "" without it."""
+    smaller = re.sub(r"\d+", lambda scale: str(int(scale[0]) - row["workers"].bit_length() + 1), row["graph"], count=1)
+    return alone[smaller] / row["prplugin ms"] if smaller in alone else ""
 
 
 def _rate(steps: list[dict[str, Any]]) -> float:
