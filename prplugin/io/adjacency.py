@@ -15,8 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from prplugin.cpu import library
-from prplugin.cpu.arcs import BACKWARD, FORWARD, ArcSums, arc_sums
+from prplugin.cpu import kernels, library
 from prplugin.cpu.sorting import offsets_of, rows_of, run_starts
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, path_errors
 from prplugin.frames.columns import Columns, resolve
@@ -40,6 +39,8 @@ WORDS = (b"AdjacencyGraph", b"WeightedAdjacencyGraph")
 
 HEADER = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+([01]{1,3})(?:[ \t]+(\d{1,4}))?)?[ \t\r]*(?:\n|\Z)")
 LONGEST_HEADER = 1 << 16
+
+FORWARD, BACKWARD, BOTH = 1, 2, 3  # sums of arcs that are wanted
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,29 @@ class Arc(NamedTuple):
         if not directed:
             return "there, but not its reverse"
         return "among the out-edges alone" if self.listed else "among the in-edges alone"
+
+
+class ArcSums(NamedTuple):
+    """Sums of the hashes of arcs and of their reverses, modulo 2**64, and the first entry that is at fault, or None."""
+
+    forward: int
+    backward: int
+    fault: int | None
+
+
+def arc_sums(rows: Compressed, threads: int, wanted: int = BOTH, *, simple: bool = False) -> ArcSums:
+    """Return the sums of valid rows that are wanted; with `simple`, a row must not have itself, nor an entry twice."""
+    offsets, indices, weights = rows
+    n, m = offsets.size - 1, indices.size
+    parts = min(threads, max(1, m // max(n, 1))) if simple else threads  # scratch as long as the indices, at most
+    bounds = np.searchsorted(offsets, m * np.arange(parts + 1) // parts).astype(np.int64)
+    bounds[0], bounds[-1] = 0, n
+    scratch = np.zeros((parts, n if simple else 0), indices.dtype)
+    sums, faults = np.empty((parts, 2), np.int64), np.empty(parts, np.int64)
+    weights = None if weights is None else np.ascontiguousarray(weights, np.float64)
+    kernels.check_arcs(offsets, np.ascontiguousarray(indices), weights, bounds, scratch, sums, faults, wanted, threads)
+    forward, backward = (sums.view(np.uint64).sum(axis=0, dtype=np.uint64)).tolist()
+    return ArcSums(forward, backward, next((fault for fault in faults.tolist() if fault >= 0), None))
 
 
 def unmatched(out_edges: Compressed, in_edges: Compressed, sums: ArcSums | None = None) -> Arc | None:
