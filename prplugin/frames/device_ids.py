@@ -35,7 +35,8 @@ from prplugin.frames.kinds import ZONED, floats_refused, refuse_rows, unhashable
 from prplugin.gpu.edges import GivenWeights
 from prplugin.gpu.factorize import as_kernel_ids, by_first_appearance, extremes, factorize_ids
 from prplugin.gpu.strings import Strings, factorize_strings
-from prplugin.types.arrays import MemorySpace, copied, is_host, to_device
+from prplugin.types.array_module import ArrayModule
+from prplugin.types.arrays import Array, MemorySpace, copied, is_host, to_device
 from prplugin.types.edges import Floats, Integers, bits_of
 
 NESTED = (cudf.ListDtype, cudf.StructDtype)
@@ -67,9 +68,9 @@ class DeviceIds(Ids):
     """Operations on Series of cuDF and arrays of CuPy, and on Series of pandas as arguments."""
 
     memory_space: ClassVar[MemorySpace] = "device"
-    xp: ClassVar[Any] = cupy
+    xp: ClassVar[ArrayModule] = cupy
 
-    def active(self) -> AbstractContextManager[Any]:
+    def active(self) -> AbstractContextManager[object]:
         stream = cupy.cuda.get_current_stream()
         return nullcontext() if stream.ptr == DEFAULT_STREAM.ptr else on_cudf_stream(stream)
 
@@ -115,7 +116,7 @@ class DeviceIds(Ids):
             f"{counted(len(given), 'entry is', 'entries are')} not, but of {levels}."
         )
 
-    def frame_of(self, names: list[Any], columns: list[Column]) -> cudf.DataFrame:
+    def frame_of(self, names: list[Hashable], columns: list[Column]) -> cudf.DataFrame:
         if any(is_host(column) for column in columns):
             return cudf.DataFrame(dict(zip(names, map(as_series, columns), strict=True)))
         table = plc.Table([plc.Column.from_cuda_array_interface(array) for array in columns])
@@ -423,7 +424,7 @@ def _common_type(dtypes: list[Dtype]) -> Dtype:
 # --- columns as arrays ------------------------------------------------------------------------------------------------
 
 
-def as_array(column: cudf.Series) -> Any:
+def as_array(column: cudf.Series) -> Array:
     """Return a view of a numeric column without nulls as a CuPy array."""
     if not len(column):  # may have no memory to view
         dtype = column.dtype
@@ -489,7 +490,7 @@ def as_string_series(strings: Strings, dtype: object) -> cudf.Series:
     return series if series.dtype == dtype else series.astype(dtype)
 
 
-def _view(memory: Any, dtype: np.dtype[np.generic]) -> Any:
+def _view(memory: Any, dtype: np.dtype[np.generic]) -> Array:
     """Return a view of cuDF memory as a CuPy array."""
     if not memory.size:
         return cupy.empty(0, dtype)

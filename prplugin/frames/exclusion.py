@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def _read_exclusion(vertices: Vertices, given: object, unknown: Unknown, labels:
         rest = [vertex for vertex in given if not (isinstance(vertex, str) and vertex in words)] if words else given
         return Exclusion(_positions(vertices, rest, "exclude", unknown) if rest or not words else None, words)
     original, given = given, vertices.converted(given, "exclude")
-    names = [SEED] if labels is None or labels.rows is None else vertices.seed_names(labels)
+    names: list[Hashable] = [SEED] if labels is None or labels.rows is None else vertices.seed_names(labels)
     if isinstance(given, vertices.ids.types.frames) and names[0] in given.columns and len(given.columns) > 1:
         if labels is None:
             raise InvalidOptionError("exclude is a frame of vertices by seed, and there is one ranking: pass seeds=.")
@@ -131,7 +131,7 @@ def _read_exclusion(vertices: Vertices, given: object, unknown: Unknown, labels:
 
 
 def _read_pairs(
-    vertices: Vertices, frame: Frame, unknown: Unknown, labels: Labels, names: list[Any]
+    vertices: Vertices, frame: Frame, unknown: Unknown, labels: Labels, names: list[Hashable]
 ) -> tuple[Integers, Integers]:
     """Return seed and position of the rows of a frame; rows of seeds that are not ranked are left out."""
     ids = vertices.ids

@@ -6,7 +6,7 @@ have, and the vertices of each group in the order of a graph that is the group a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -120,7 +120,7 @@ def by_side(edges: Coo, vertices: Vertices, columns: Columns) -> tuple[Coo, Vert
         labels = [", ".join(map(str, names)) for names in columns.id_names.values()]
         sides = ids.take(ids.text(labels), of_side if ids.memory_space == "device" else to_host(of_side))
         rows = ids.xp.concatenate([ids.xp.asarray(each) for each in found])
-        own_columns: list[Any] = [getattr(sides, "array", sides) if ids.memory_space == "host" else sides]
+        own_columns: list[Column] = [getattr(sides, "array", sides) if ids.memory_space == "host" else sides]
         own_columns += [ids.take(column, rows) for column in vertices.columns]
     boundary: Any = vertices.boundary
     if hasattr(boundary, "fields"):  # a `prplugin.frames.narwhals.Output`
@@ -210,13 +210,13 @@ class GroupedVertices(Vertices):
         at = int(np.searchsorted(self.offsets, row, "right"))
         return int(self.offsets[at - 1]), int(self.offsets[at])
 
-    def first_groups(self, count: int) -> list[Any]:
+    def first_groups(self, count: int) -> list[Hashable]:
         """Return the first groups as Python objects."""
         return self._group_ids(np.arange(min(count, self.offsets.size - 1)))
 
     def _group_ids(self, groups: Integers) -> list[Any]:
         """Return groups as Python objects, as tuples if they have several columns."""
-        ids = self.plain_ids(self.offsets[groups])
+        ids: list[Any] = self.plain_ids(self.offsets[groups])
         return [one[0] for one in ids] if self.by == 1 else [one[: self.by] for one in ids]
 
     def shares(self, values: Floats, what: str) -> Floats:
@@ -272,12 +272,12 @@ class GroupedVertices(Vertices):
         by, space = self.by, self.memory_space
         return Vertices(self.names[by:], self.columns[by:], self.kinds[by:], space, boundary=self.boundary)
 
-    def id_columns(self, given: object, what: str) -> list[Any]:
+    def id_columns(self, given: object, what: str) -> list[Column]:
         if self.names_groups(given):
             return super().id_columns(given, what)
         return self._in_each_group(self._alone.id_columns(given, what))
 
-    def ids_and_numbers(self, given: object, what: str) -> tuple[list[Any], Floats]:
+    def ids_and_numbers(self, given: object, what: str) -> tuple[list[Column], Floats]:
         if self.names_groups(given):
             return super().ids_and_numbers(given, what)
         columns, numbers = self._alone.ids_and_numbers(given, what)
@@ -300,7 +300,7 @@ class GroupedVertices(Vertices):
             return isinstance(first, tuple) and len(first) == width
         return False
 
-    def _in_each_group(self, columns: list[Any]) -> EachGroup:
+    def _in_each_group(self, columns: list[Column]) -> EachGroup:
         """Return the ids of vertices, each in every group, group by group."""
         ids, xp, groups, count = self.ids, self.ids.xp, self.offsets.size - 1, len(columns[0])
         rows = xp.asarray(np.repeat(self.offsets[:-1], count))
@@ -309,7 +309,7 @@ class GroupedVertices(Vertices):
         return EachGroup([*own, *(ids.take(column, to_host(each)) for column in columns)])
 
     def known_positions(
-        self, columns: list[Any], what: str, unknown: Unknown | None = None, sizes: Integers | None = None
+        self, columns: list[Column], what: str, unknown: Unknown | None = None, sizes: Integers | None = None
     ) -> tuple[Integers, Integers | None]:
         if isinstance(columns, EachGroup) and (unknown is None or not unknown.ignores(what)):
             groups = self.offsets.size - 1
@@ -334,5 +334,5 @@ class GroupedVertices(Vertices):
         return super().position_of(vertex)
 
 
-class EachGroup(list[Any]):
+class EachGroup(list[Column]):
     """Columns of ids of vertices that were given without their groups, repeated in each."""

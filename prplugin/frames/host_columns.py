@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -55,7 +55,7 @@ def decode_storage(column: pd.Series) -> pd.Series:
     return column
 
 
-def decode_arrow(column: pa.ChunkedArray, label: str) -> Any:
+def decode_arrow(column: pa.ChunkedArray, label: str) -> pd.Series:
     """Decode extension types, run-end encoding, dictionaries, views and narrow decimals of Arrow.
 
     Raise `InvalidEdgesError` for types that pandas does not support.
@@ -256,7 +256,7 @@ class ObjectColumn:
     column: pd.Series
     codes: Integers  # position in `objects` of the object of each row
     objects: pd.Series  # distinct by identity, some perhaps equal, in the order of first appearance
-    dtype: ClassVar[Any] = np.dtype(object)
+    dtype: ClassVar[np.dtype[np.generic]] = np.dtype(object)
 
     def __len__(self) -> int:
         return len(self.column)
@@ -394,7 +394,7 @@ def values_of(column: pd.Series) -> Any:
     return column.to_numpy() if wrapped else column.array
 
 
-def objects_of(items: list[Any]) -> pd.Series:
+def objects_of(items: Sequence[object]) -> pd.Series:
     """Return a Series of dtype object, or of the inferred dtype for dates, times and intervals."""
     objects = np.empty(len(items), object)
     objects[:] = items

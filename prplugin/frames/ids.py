@@ -37,7 +37,9 @@ from prplugin.frames.host_columns import ObjectColumn
 from prplugin.frames.remedies import cast_advice, remedy
 from prplugin.frames.suggested import columns_present
 from prplugin.machine import mapping_on, this_machine
+from prplugin.types.array_module import ArrayModule
 from prplugin.types.arrays import (
+    NUMPY,
     MemorySpace,
     finite_numbers,
     memory_space_of,
@@ -57,10 +59,10 @@ class Ids:
     """
 
     memory_space: ClassVar[MemorySpace] = "host"
-    xp: ClassVar[Any] = np
+    xp: ClassVar[ArrayModule] = NUMPY
     """NumPy or CuPy."""
 
-    def active(self) -> AbstractContextManager[Any]:
+    def active(self) -> AbstractContextManager[object]:
         """Return a context manager for operations on columns."""
         return nullcontext()
 

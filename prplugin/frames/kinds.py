@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, RefusedRows, counted, listed, refusal
 from prplugin.frames.remedies import cast_advice, drop_advice, remedy
@@ -14,7 +13,7 @@ EXACT = 2**53  # from this on, a float64 may be another integer than the one tha
 ZONED = "datetime with a time zone"  # the kind of ids that are times with a zone
 
 
-def ambiguous_refused(what: str, first: list[Any], count: int, readings: Iterable[str]) -> InvalidOptionError:
+def ambiguous_refused(what: str, first: Sequence[object], count: int, readings: Iterable[str]) -> InvalidOptionError:
     """Return the error for a Series that may be a column of vertices, or of values of the vertices in its index.
 
     `readings`: Remedies for values.

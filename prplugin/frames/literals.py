@@ -25,12 +25,12 @@ PLAIN = (type(None), bool, int, float, str)  # types that JSON has
 class _Codec(NamedTuple):
     """Conversion of the values of exactly one type to the arguments of a function that makes them again."""
 
-    type: Any
+    type: type
     arguments: Callable[[Any], Any]
     make: Callable[..., Any]
 
 
-def _scalar(dtype: str, content: str) -> Any:
+def _scalar(dtype: str, content: str) -> np.generic:
     if np.dtype(dtype).kind not in "biufmM":
         raise ValueError(f"{dtype} is no type of numbers or times")
     return np.frombuffer(bytes.fromhex(content), dtype)[0]
@@ -61,14 +61,14 @@ def _codecs() -> dict[str, _Codec]:
     if "Timestamp" not in _CODECS:
         import pandas as pd  # loaded with every library of frames
 
-        def timestamp(ticks: int, unit: Any, zone: Any) -> Any:
+        def timestamp(ticks: int, unit: Any, zone: object) -> pd.Timestamp:
             moment = pd.Timestamp(np.datetime64(ticks, unit))  # in UTC if it has a zone
             return moment if zone is None else moment.tz_localize("UTC").tz_convert(zone)
 
-        def parts(moment: Any) -> list[Any]:
+        def parts(moment: pd.Timestamp | pd.Timedelta) -> list[int | str]:
             return [int(moment.asm8.astype(np.int64)), moment.unit]
 
-        def timedelta(ticks: int, unit: Any) -> Any:
+        def timedelta(ticks: int, unit: Any) -> pd.Timedelta:
             return pd.Timedelta(np.timedelta64(ticks, unit))
 
         _CODECS["Timestamp"] = _Codec(pd.Timestamp, lambda moment: [*parts(moment), moment.tzinfo], timestamp)

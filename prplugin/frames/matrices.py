@@ -270,7 +270,7 @@ def with_ids(graph: Edges, given: object, inferred: Collection[str] = BUILTIN) -
     )
     vertices = Vertices(names, found, kinds, boundary=OnHost(graph.memory_space))
     assert isinstance(loops, Coo)
-    positions: Any = loops.source
+    positions = loops.source
     if len(vertices) < graph.n:
         repeated = np.flatnonzero(np.bincount(positions) > 1)
         raise InvalidOptionError(

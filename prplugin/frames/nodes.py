@@ -6,7 +6,7 @@ Ranks are in a pandas frame, and those of cuGraph graphs in a cuDF frame.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -75,13 +75,13 @@ def _node_graph(
     return NodeGraph(*found, directed, label)
 
 
-def _fault_of(ids: list[Any]) -> str | None:
+def _fault_of(ids: list[Hashable]) -> str | None:
     """Return why values cannot be the ids of the vertices, in their order, or None."""
     if missing := [
         at for at, vertex in enumerate(ids) if vertex is None or (isinstance(vertex, float) and math.isnan(vertex))
     ]:
         return f"has no value for {counted(len(missing), 'vertex', 'vertices')}: {listed(missing)} (counted from 0)"
-    first: dict[Any, int] = {}
+    first: dict[Hashable, int] = {}
     try:
         repeated = {vertex: None for at, vertex in enumerate(ids) if first.setdefault(vertex, at) != at}
     except TypeError as error:  # a list, or a tuple of lists
@@ -152,7 +152,7 @@ def empty(like: nx.Graph) -> nx.Graph:
     return kinds[like.is_directed()][like.is_multigraph()]()
 
 
-def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
+def _positions(nodes: list[Hashable], rows: Sequence[Iterable[Hashable]], count: int) -> Integers:
     neighbours = chain.from_iterable(rows)
     dtype = index_dtype(len(nodes))
     known = np.array(nodes) if nodes and all(type(node) is int for node in nodes) else None
@@ -209,7 +209,7 @@ def read_rustworkx(graph: Any, weight_fn: object, ids: object = None) -> NodeGra
         if not (function is None or callable(function)):
             raise InvalidOptionError(f"{name} must be a function of the data of {data}, or None, not {function!r}.")
     indices = np.fromiter(graph.node_indices(), np.int64, graph.num_nodes())  # ascending, perhaps with gaps
-    nodes: list[Any] = list(map(ids, graph.nodes())) if callable(ids) else indices.tolist()
+    nodes: list[Hashable] = list(map(ids, graph.nodes())) if callable(ids) else indices.tolist()
     if callable(ids) and (fault := _fault_of(nodes)) is not None:
         raise InvalidOptionError(f"ids {fault}. Each node needs its own id; with ids=None the ids are its indices.")
     rows = graph.weighted_edge_list()

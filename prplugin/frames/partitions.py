@@ -55,7 +55,7 @@ def cast_ids(array: Column, shared: CommonType) -> Any:
     return HOST.concatenate([shared.dtype_sample, array], "vertices")[len(shared.dtype_sample) :]
 
 
-def concat_columns(pieces: Iterable[list[Any]]) -> list[Column]:
+def concat_columns(pieces: Iterable[list[Column]]) -> list[Column]:
     """Concatenate vertices in the common types, column by column."""
     return [HOST.concatenate(list(parts), "vertices") for parts in zip(*pieces, strict=True)]
 
@@ -98,7 +98,7 @@ def hash_ranks(arrays: list[Column], shared: list[CommonType], size: int) -> Int
     return (mixed % np.uint64(size)).astype(np.int64)
 
 
-def _hashes(array: Column, shared: CommonType) -> Any:
+def _hashes(array: Column, shared: CommonType) -> Integers:
     kind = shared.kind
     if kind == "integer":
         return np.asarray(array).astype(np.int64, copy=False).view(np.uint64)

@@ -32,7 +32,7 @@ class Proxies(Boundary):
     def wrap(self, frame: object) -> Any:
         return sys.modules["cudf.pandas"].as_proxy_object(frame) if self.proxied else frame
 
-    def active(self) -> AbstractContextManager[Any]:
+    def active(self) -> AbstractContextManager[object]:
         return _proxies_disabled()
 
 
@@ -82,7 +82,7 @@ def unwrap(given: Any, *, on_gpu: bool) -> Any:
     return given.as_cpu_object()
 
 
-def _proxies_disabled() -> AbstractContextManager[Any]:
+def _proxies_disabled() -> AbstractContextManager[object]:
     from cudf.pandas.module_accelerator import disable_module_accelerator  # loaded with cudf.pandas
 
     return disable_module_accelerator()

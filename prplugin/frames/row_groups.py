@@ -11,7 +11,7 @@ The narwhals adapter reads the table or each row group, so that ids are compared
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError, OutOfMemoryError, PageRankError, counted, listed, path_errors
 from prplugin.frames import arrow, narwhals
-from prplugin.frames.columns import Columns, same_kind
+from prplugin.frames.columns import Column, Columns, same_kind
 from prplugin.frames.host_columns import decode_arrow
 from prplugin.frames.ids import HOST
 from prplugin.frames.parts import EdgeList, Part, Sink, integer_part, read_twice
@@ -189,7 +189,7 @@ IN_MILLISECONDS = ds.ParquetFileFormat(coerce_int96_timestamp_unit="ms")
 MOST_MILLISECONDS = 2**63 // 10**6  # of times that nanoseconds of 64 bits hold
 
 
-def int96_columns(metadata: pq.FileMetaData, names: list[Any]) -> list[str]:
+def int96_columns(metadata: pq.FileMetaData, names: Sequence[Hashable]) -> list[str]:
     """Return those of the columns that are stored as INT96, as Spark, Hive and Impala store times."""
     columns = map(metadata.schema.column, range(metadata.num_columns))
     return [column.path for column in columns if column.physical_type == "INT96" and column.path in names]
@@ -207,7 +207,7 @@ def refuse_far_times(table: pa.Table, where: str) -> None:
             )
 
 
-def _scan_options(format_of_file: ds.ParquetFileFormat) -> dict[str, Any]:
+def _scan_options(format_of_file: ds.ParquetFileFormat) -> dict[str, object]:
     """Return arguments of a scan that compares the checksums of pages that have some; none if the user has set his."""
     plain = format_of_file.default_fragment_scan_options == ds.ParquetFragmentScanOptions()
     return {"fragment_scan_options": CHECKED} if plain else {}
@@ -327,7 +327,7 @@ def read(
     ends = [field.type for end in (*columns.source, *columns.destination) if (field := common[end]) is not None]
     integers = _common_type(ends) if len(ends) == 2 and all(map(pa.types.is_integer, ends)) else None
     no_more = replace(how, vertices=None)
-    ids: list[Any]
+    ids: list[Column]
     factorizer: Any
 
     def sink_of(_: object, m: int) -> Sink:

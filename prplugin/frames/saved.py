@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -31,6 +31,7 @@ from prplugin.frames.matrices import OnHost
 from prplugin.frames.narwhals import Output
 from prplugin.frames.proxies import Proxies
 from prplugin.frames.vertices import Boundary, Labels, Vertices, ids_in
+from prplugin.types.array_module import Ranks
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Integers
 
@@ -62,10 +63,10 @@ class SavedVertices:
 
     # Rankings hold these two methods, and may never call them.
 
-    def write(self, ranks: object, rows: Integers | None, labels: Labels | None = None) -> Frame:
+    def write(self, ranks: Ranks, rows: Integers | None, labels: Labels | None = None) -> Frame:
         return self._vertices.write(ranks, rows, labels)
 
-    def plain_ids(self, rows: Integers) -> list[Any]:
+    def plain_ids(self, rows: Integers) -> list[Hashable]:
         return self._vertices.plain_ids(rows)
 
     @cached_property

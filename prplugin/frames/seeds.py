@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -187,7 +187,7 @@ def labels_at(vertices: Vertices, labels: Labels, which: Integers) -> Labels:
     return Labels(column=vertices.ids.take(labels.column, at)) if labels.rows is None else Labels(labels.rows[at])
 
 
-def seed_ids(vertices: Vertices, labels: Labels, count: int) -> list[Any]:
+def seed_ids(vertices: Vertices, labels: Labels, count: int) -> list[Hashable]:
     """Return the labels of the first `count` seeds as Python objects."""
     if labels.rows is not None:
         return vertices.plain_ids(labels.rows[:count])

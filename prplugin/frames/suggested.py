@@ -106,7 +106,7 @@ def _is_probable(label: Hashable, names: list[str]) -> bool:
 # --- matrices and lists in frames -------------------------------------------------------------------------------------
 
 
-def _sample(given: object, labels: Sequence[Hashable]) -> dict[Hashable, list[Any]]:
+def _sample(given: object, labels: Sequence[Hashable]) -> dict[Hashable, list[object]]:
     """Return the first values of the columns of a frame, by label; nothing if it does not show them."""
     with suppress(Exception):  # the frame may compute them, and each library has its own errors
         frame: Any = given.head(SAMPLED) if hasattr(given, "head") else given.slice(0, SAMPLED)  # type: ignore[attr-defined]
@@ -116,13 +116,13 @@ def _sample(given: object, labels: Sequence[Hashable]) -> dict[Hashable, list[An
     return {}
 
 
-def _values(column: object) -> list[Any]:
+def _values(column: object) -> list[object]:
     """Return a column, or an index, as a list."""
     given = on_host(column)
     return list(given.to_pylist() if hasattr(given, "to_pylist") else given.to_list())
 
 
-def _other_form(labels: Sequence[Hashable], sample: dict[Hashable, list[Any]], frame: object) -> str:
+def _other_form(labels: Sequence[Hashable], sample: dict[Hashable, list[object]], frame: object) -> str:
     """Return a sentence on the edges of a frame whose cells are weights or targets, "" if they seem to be neither."""
     cells = {label: [cell for cell in column if cell is not None] for label, column in sample.items()}
     index: Any = getattr(frame, "index", None)  # a method of lists, and not computed of Dask frames
@@ -140,7 +140,7 @@ def _other_form(labels: Sequence[Hashable], sample: dict[Hashable, list[Any]], f
 
 
 def _matrix_columns(
-    labels: Sequence[Hashable], sample: dict[Hashable, list[Any]], index: Sized | None
+    labels: Sequence[Hashable], sample: dict[Hashable, list[object]], index: Sized | None
 ) -> list[Hashable]:
     """Return the columns that are named as the rows, by the index or by a first column of labels; none otherwise."""
     if len(labels) > 1 and index is not None and len(index) == len(labels) and {*_values(index)} == {*labels}:
@@ -150,15 +150,15 @@ def _matrix_columns(
     return others if len(others) > 1 and named else []
 
 
-def row_names(names: list[Any], labels: Sequence[Hashable]) -> dict[Hashable, Hashable] | None:
+def row_names(names: list[Hashable], labels: Sequence[Hashable]) -> dict[Hashable, Hashable] | None:
     """Return the names of rows by the labels of columns that they are, perhaps as text of integers; None otherwise.
 
     A polars frame has labels of text alone.
     """
     if not all(isinstance(name, Hashable) for name in names):
         return None
-    texts: dict[Hashable, Any] = {str(name): name for name in names if isinstance(name, int)}
-    candidates: list[dict[Hashable, Any]] = [{name: name for name in names}, texts]
+    texts: dict[Hashable, Hashable] = {str(name): name for name in names if isinstance(name, int)}
+    candidates: list[dict[Hashable, Hashable]] = [{name: name for name in names}, texts]
     return next((each for each in candidates if len(each) == len(names) and each.keys() <= {*labels}), None)
 
 

@@ -22,6 +22,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError
 from prplugin.frames.host_columns import decode_storage, missing_rows, to_float
 from prplugin.frames.ids import HOST
 from prplugin.frames.kinds import ZONED, format_values, refuse_rows
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 
 _ONE = Fraction(1)
@@ -181,7 +182,7 @@ class _Times(NamedTuple):
     `values`: Array of int64, uint64 or finite float64; the tick of float64 is 1.
     """
 
-    values: Any
+    values: Array
     tick: Fraction
     kind: str
 
@@ -240,7 +241,7 @@ def _read_times(column: pd.Series, label: str) -> _Times | None:
     if types.is_datetime64_any_dtype(dtype) or (arrow is not None and pa.types.is_date(arrow)):
         if isinstance(dtype, pd.DatetimeTZDtype):
             column = column.dt.tz_convert("UTC")  # Arrow has no offsets of seconds
-        ticks: Any = np.asarray(pa.array(column))  # in UTC
+        ticks = np.asarray(pa.array(column))  # in UTC
         zoned = getattr(arrow or dtype, "tz", None) is not None
         kind = "timestamps with a time zone" if zoned else "timestamps"
         return _Times(ticks.view(np.int64), Fraction(_NANOSECONDS[np.datetime_data(ticks.dtype)[0]]), kind)
@@ -250,7 +251,7 @@ def _read_times(column: pd.Series, label: str) -> _Times | None:
             "pandas.to_datetime, to timestamps."
         )
     if types.is_integer_dtype(dtype):
-        numbers: Any = HOST.integers(column, label)
+        numbers = HOST.integers(column, label)
         return _Times(numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64, copy=False), _ONE, "numbers")
     numbers = column.to_numpy(np.float64)
     infinite = np.flatnonzero(~np.isfinite(numbers))

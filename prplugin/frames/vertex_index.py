@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +32,7 @@ class VertexIndex:
     def __init__(self, vertices: Vertices, labels: Sequence[str] = ("add", "the graph")) -> None:
         self.vertices, self._labels = vertices, labels
         self._ids, self.memory_space = vertices.ids, vertices.memory_space
-        self._table: dict[Any, int] = {}
+        self._table: dict[Hashable, int] = {}
 
     def __len__(self) -> int:
         return len(self.vertices)
@@ -152,7 +152,7 @@ class IndexFactorizer:
         return [positions[end] for end in ends]
 
 
-def _keys(vertices: Vertices, first: int = 0) -> Any:
+def _keys(vertices: Vertices, first: int = 0) -> Iterable[Hashable]:
     """Return the ids from `first` on as Python objects, as tuples for several columns."""
     try:
         values = [

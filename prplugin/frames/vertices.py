@@ -17,6 +17,7 @@ from prplugin.frames.remedies import advising, library_of, remedy
 from prplugin.frames.repeated import Repeated
 from prplugin.frames.suggested import columns_present, index_levels, values_last
 from prplugin.options import Options, Unknown
+from prplugin.types.array_module import Ranks
 from prplugin.types.arrays import (
     Array,
     MemorySpace,
@@ -82,7 +83,7 @@ class Boundary:
         """Convert a frame or a column of results."""
         return frame
 
-    def active(self) -> AbstractContextManager[Any]:
+    def active(self) -> AbstractContextManager[object]:
         """Return a context manager for calls of the library of the vertices."""
         return nullcontext()
 
@@ -139,7 +140,7 @@ class Vertices:
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    def active(self) -> AbstractContextManager[Any]:
+    def active(self) -> AbstractContextManager[object]:
         """Return a context manager for operations on the columns."""
         return self.boundary.active() if self.memory_space == "host" else self._active_on_device()
 
@@ -175,7 +176,7 @@ class Vertices:
             columns = [ids.as_column(column, "the frame") for column in self.columns]
         return replace(self, columns=columns, memory_space="device", boundary=Boundary())
 
-    def plain_ids(self, rows: Integers) -> list[Any]:
+    def plain_ids(self, rows: Integers) -> list[Hashable]:
         """Return the ids of the vertices at `rows` as Python objects, as tuples if a vertex has several columns."""
         with self.active():
             return plain_ids(self.series, rows)
@@ -198,7 +199,7 @@ class Vertices:
             return find_integers(ids.integers(self.columns[0]), wanted)
         return ids.positions(self.series, columns, self.kinds, what)
 
-    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None, *, owned: bool = False) -> Frame:
+    def write(self, ranks: Ranks, rows: Integers | None, labels: Labels | None = None, *, owned: bool = False) -> Frame:
         """Return a frame of vertices and ranks.
 
         `ranks`: Ranks of the vertices at `rows`; with `labels`, a matrix with one row per seed.
@@ -307,7 +308,7 @@ class Vertices:
                     )
             return self.boundary.values(rows), self.boundary.values(numbers)
 
-    def checked_vector(self, given: Any, what: str) -> Floats:
+    def checked_vector(self, given: Array, what: str) -> Floats:
         """Return an array of one value per vertex as float64."""
         if given.shape != (len(self),):
             raise InvalidOptionError(
@@ -474,21 +475,21 @@ class Vertices:
         return names
 
 
-def plain_ids(columns: list[Column], rows: Integers) -> list[Any]:
+def plain_ids(columns: list[Column], rows: Integers) -> list[Hashable]:
     """Return the ids in the given rows as Python objects, as tuples if there are several columns."""
     columns = [getattr(column, "iloc", column) for column in columns]
     ids = [tuple(_plain_id(column, row) for column in columns) for row in rows.tolist()]
-    return [parts[0] for parts in ids] if len(columns) == 1 else ids
+    return [parts[0] if len(columns) == 1 else parts for parts in ids]
 
 
-def _plain_id(column: Column, row: int) -> Any:
+def _plain_id(column: Column, row: int) -> Hashable:
     try:
         return to_python(column[row])
     except OverflowError:
         return far_times(column[row : row + 1])[0]
 
 
-def format_ids(ids_at: Callable[[Integers], list[Any]], rows: Integers) -> list[str]:
+def format_ids(ids_at: Callable[[Integers], list[Hashable]], rows: Integers) -> list[str]:
     """Return the ids in the given rows as text, for `listed`: the first six, and "" for each of the others."""
     shown = [repr(vertex) for vertex in ids_at(rows[:6])]
     return shown + [""] * (rows.size - len(shown))

@@ -113,7 +113,7 @@ class Ranking(Lookups, Displayed):
     def ranks(self) -> NDArray[np.floating]:
         """Ranks of all vertices, in the order of the result."""
         # Not by `is_array`: those of a Dask cluster are a Series.
-        return cast(Touched, self._given).dense() if hasattr(self._given, "dense") else cast(Ranks, self._given)
+        return cast(Touched, self._given).dense() if hasattr(self._given, "dense") else self._given
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Return `ranks` as a NumPy array."""
