@@ -163,7 +163,8 @@ class DistributedGraph:
         _check_method(options, self._memory_space, alone=self._alone)
         workers, graph = self._workers, [(shard,) for shard in self._shards] or [(given,) for given in self._given]
         converted = workers.scatter(parts_of.converted(options))
-        workers.check()
+        if self._shards:
+            workers.check()
         topic = _watched(workers.client, watch, options)
         logs = [None if topic is None else partial(_log_iteration, topic), *[None] * (len(graph) - 1)]
         arguments: list[tuple[Any, ...]]

@@ -76,7 +76,9 @@ class Workers:
         for partition in partitions:
             if partition.status != "finished":
                 partition.result()
-        holders = self.client.who_has(partitions)
+        holders = {partition.key: self.addresses for partition in partitions}
+        if len(self.addresses) > 1:
+            holders = self.client.who_has(partitions)
         held = {address: sum(address in of_one for of_one in holders.values()) for address in self.addresses}
         most, every = max(held, key=lambda address: held[address]), len(held)
         alone, why = count == 1 and may_be_alone, f"ranked on {count} of {counted(every, 'worker')}, as requested"
@@ -192,7 +194,7 @@ class Workers:
             # Allow Dask to recompute lost results on any worker, where `_task` fails immediately. Otherwise Dask would
             # wait forever for the lost worker.
             anywhere = {future.key: self.addresses for future in futures}
-            self.client.sync(self.client.scheduler.set_restrictions, worker=anywhere)
+            self.client.loop.add_callback(self.client.scheduler.set_restrictions, worker=anywhere)  # without waiting
             return pickle.loads(report)
         except BaseException:
             with suppress(Exception):  # a closed client has cancelled them already
