@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from prplugin.errors import InvalidOptionError, MethodUnavailableError, full_name
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, full_name, rows_of_frame
 from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
 from prplugin.frames.columns import Frame
@@ -171,7 +171,8 @@ def of_file(file: EdgeFile | AdjacencyFile, path: Paths, how: EdgeOptions, *, la
         vertices = file.vertices if how.vertices is None else how.vertices
         bipartite = file.bipartite or how.bipartite
         how = replace(how, directed=file.directed and how.directed, bipartite=bipartite, vertices=vertices)
-        return LocalGraph.read(file.frame, how, adapter_for(file.frame), **facts)
+        with nullcontext() if file.kept is None else rows_of_frame(file.kept):
+            return LocalGraph.read(file.frame, how, adapter_for(file.frame), **facts)
     if how.bipartite:
         raise InvalidOptionError(f"bipartite=True supports frames and files of rows, and {path} is a whole graph.")
     began = time.perf_counter()

@@ -101,7 +101,7 @@ def update(graph: str, add: tuple[str, ...], remove: tuple[str, ...], output: st
         raise click.UsageError("nothing to change: pass --add, --remove, or both.")
     if not is_saved(graph):
         raise click.UsageError(f"{graph} is not a saved graph: make it with prplugin save EDGES {graph}.")
-    options, by_vertex = _asked(given, output, [*add, *remove])
+    options, by_vertex = _asked(given, output, [graph, *add, *remove])
     shown, began = _shown(given, by_vertex, output), time.perf_counter()
     changed = prplugin.Graph._of(loaded := load(graph, in_pandas=True))
     schema = loaded.state().schema

@@ -157,7 +157,7 @@ def edges_of_owned_targets(
     xp = namespace(source)
     if duplicates != "sum":
         # All rows of a pair go to the same rank, which detects duplicates; (b, a) too if the graph is undirected.
-        in_frame = xp.asarray(parts.places_of(2 * np.arange(source.size)) // 2) if duplicates == "error" else None
+        in_frame = xp.asarray(parts.row_numbers()) if duplicates == "error" else None
         owner = owners_of(target if directed else xp.maximum(source, target), splitters)
         rows = _shuffle(communicator, partitions, lengths, Rows(source, target, weights, times, in_frame), owner)
         rows = call_on_all(communicator, partial(_drop_duplicates, rows, duplicates, directed=directed))

@@ -145,8 +145,9 @@ def build(
     stages, ids, times, clock = Stages(), ids_in(memory_space), None, None
     if additional is not None and communicator.rank:
         additional = [column.iloc[:0] for column in additional]
-    frames = call_on_all(communicator, partial(complete_parts, ids, frames, columns))
     parts = partitions_of(communicator, ids, frames, partitions, columns)
+    frames, kept_rows = call_on_all(communicator, partial(complete_parts, ids, frames, columns))
+    parts = replace(parts, frames=frames, lengths=[len(frame) for frame in frames], kept=kept_rows)
     if columns.time is not None:
         kept, times, clock = _within_window(communicator, parts)
         parts = partitions_of(communicator, ids, kept, partitions, columns)

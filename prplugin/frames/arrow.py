@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any
-from weakref import WeakSet
 
 import narwhals as nw
 import pandas as pd
@@ -36,23 +35,18 @@ def open_frame(frame: object, what: str = "edges") -> tuple[Any, list[Hashable]]
         known = frame if isinstance(frame, pa.Table) else nw.from_native(frame, pass_through=True)
         if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
             return known, list(known.collect_schema().names())
-    if isinstance(frame, pa.RecordBatchReader):
-        if frame in _read:
-            raise _kind_of(what)(
-                f"{what} are a pyarrow.RecordBatchReader that has been read already, and has no more rows: keep its "
-                "table, reader.read_all(), and pass that."
-            )
-        _read.add(frame)
     try:
         table = pa.table(frame)
     except MemoryError:
         raise
     except Exception as error:  # of Arrow, or of the object that exports the table
         raise _kind_of(what)(f"{what} of type {full_name(frame)} are not a table: {error}") from error
+    if isinstance(frame, pa.RecordBatchReader) and not any(column.num_chunks for column in table.columns):
+        raise _kind_of(what)(
+            f"{what} are a pyarrow.RecordBatchReader that has been read already, or has no batch: keep its table, "
+            "reader.read_all(), and pass that."
+        )
     return table, list(table.column_names)
-
-
-_read: WeakSet[pa.RecordBatchReader] = WeakSet()  # readers that have been read: they give no rows then, and no error
 
 
 def _kind_of(what: str) -> type[PageRankError]:

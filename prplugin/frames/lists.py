@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import nullcontext
 from itertools import islice
 from typing import Any, TypeAlias
 
-from prplugin.errors import InvalidEdgesError, full_name
+from prplugin.errors import InvalidEdgesError, full_name, rows_of_frame
 from prplugin.frames import cudf, narwhals, pandas
 from prplugin.frames.columns import Columns, Frame
 from prplugin.frames.vertices import ids_in
@@ -60,9 +61,13 @@ class _Frames:
             if not pieces.fit_at_once(rows, weighted=columns.weight is not None):
                 return pieces.read(lambda: frame, columns, rows, how)
         frames = list(_of_one_library(frame, adapter))
-        if len(frames) > 1:
-            first, columns = parts.joined(ids_in(adapter.memory_space_of(first)), frames, columns)
-        return adapter.read(first, columns, how, **options)
+        if len(frames) == 1:
+            return adapter.read(first, columns, how, **options)
+        ids, lengths = ids_in(adapter.memory_space_of(first)), list(map(len, frames))
+        frames, kept = parts.complete_parts(ids, frames, columns)
+        with nullcontext() if kept is None else rows_of_frame(parts.in_whole(kept, lengths)):
+            first, columns = parts.joined(ids, frames, columns)
+            return adapter.read(first, columns, how, **options)
 
 
 def _of_one_library(frames: Frames, adapter: object) -> Iterator[Frame]:

@@ -49,6 +49,7 @@ class Parts:
     `numbers`: Their numbers in the frame, ascending; `starts`: the first row of each in it.
     `columns`: The columns of the frame; those of a part are found by name.
     `lengths`: Number of rows of each part, and `rows`: of the whole frame. Only those of workers have both.
+    `kept`: The rows of each part in the frame as it was given, counted from its start, if some were dropped.
     """
 
     ids: Ids
@@ -58,6 +59,7 @@ class Parts:
     columns: Columns
     lengths: list[int] = field(default_factory=list)
     rows: int = 0
+    kept: list[Integers] | None = None
 
     @cached_property
     def own_columns(self) -> list[Columns]:
@@ -79,7 +81,7 @@ class Parts:
         The first error is raised, merged over all parts if it is about rows.
         """
         results, errors = [], []
-        for item, number, start in zip(items, self.numbers, self.starts, strict=True):
+        for at, (item, number, start) in enumerate(zip(items, self.numbers, self.starts, strict=True)):
             try:
                 results.append(function(item))
             except PageRankError as error:
@@ -87,11 +89,21 @@ class Parts:
                 errors.append(
                     type(error)(f"in partition {number}: {error}")
                     if refused is None
-                    else refusal(type(error), replace(refused, rows=[start + row for row in refused.rows]))
+                    else refusal(
+                        type(error), replace(refused, rows=[start + self._row(at, row) for row in refused.rows])
+                    )
                 )
         if errors:
             raise merged(errors)
         return results
+
+    def _row(self, part: int, row: int) -> int:
+        return row if self.kept is None else int(self.kept[part][row])
+
+    def row_numbers(self) -> Integers:
+        """Return the row in the frame of each row of these parts."""
+        own = [np.arange(length) for length in self.lengths] if self.kept is None else self.kept
+        return np.concatenate([start + rows for start, rows in zip(self.starts, own, strict=True)])
 
     def endpoints(self) -> list[Endpoints]:
         """Return source and destination columns of each part."""
@@ -183,18 +195,31 @@ def in_edge_types(ids: Ids, arrays: list[Column], shared: list[CommonType]) -> l
 # --- parts that are joined --------------------------------------------------------------------------------------------
 
 
-def complete_parts(ids: Ids, frames: list[Frame], columns: Columns) -> list[Frame]:
-    """Return the parts of a frame without rows to drop: those that lack an endpoint."""
+def complete_parts(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[list[Frame], list[Integers] | None]:
+    """Return the parts of a frame without rows to drop, those that lack an endpoint, and the rows kept of each.
+
+    The rows are None if all are kept.
+    """
     if columns.missing == "error":
-        return frames
+        return frames, None
     found = [columns.within(list(frame), f"partition {number}") for number, frame in enumerate(frames)]
     rows = [ids.complete_rows(*pair) for pair in zip(frames, found, strict=True)]
-    return [frame if kept is None else frame.take(kept) for frame, kept in zip(frames, rows, strict=True)]
+    if all(kept is None for kept in rows):
+        return frames, None
+    complete = [frame if kept is None else frame.take(kept) for frame, kept in zip(frames, rows, strict=True)]
+    return complete, [
+        np.arange(len(frame)) if kept is None else to_host(kept) for frame, kept in zip(frames, rows, strict=True)
+    ]
+
+
+def in_whole(rows: list[Integers], lengths: list[int]) -> Integers:
+    """Return rows of parts of such lengths as rows of the whole."""
+    starts = np.cumsum([0, *lengths]).tolist()
+    return np.concatenate([start + own for start, own in zip(starts, rows, strict=False)])
 
 
 def joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Columns]:
     """Concatenate the parts to one frame of the columns in use; return it, and the column positions."""
-    frames = complete_parts(ids, frames, columns)
     starts = np.cumsum([0, *map(len, frames)])[:-1].tolist()
     parts = Parts(ids, frames, list(range(len(frames))), starts, columns)
     endpoints, labels = parts.endpoints(), columns.id_labels()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,12 @@ def _seeds(vertices: Vertices, given: Any, unknown: Unknown | None) -> tuple[See
     elif isinstance(given, Mapping) and given and _are_distributions(vertices, [*given.values()], mixed=False):
         names, given = list(given), list(given.values())
     vertices_alone = isinstance(given, (*types.indexes, *types.series, *types.frames)) or is_array(given)
+    if isinstance(given, Mapping) and not all(isinstance(value, Real) for value in given.values()):
+        name, value = next(pair for pair in given.items() if not _are_distributions(vertices, [pair[1]]))
+        raise InvalidOptionError(
+            f"seeds is a dict of distributions by name, and that of {name!r} is {value!r}: write [{value!r}] for one "
+            "vertex."
+        )
     if not isinstance(given, (list, tuple)) and not vertices_alone:
         raise InvalidOptionError(
             "seeds must be a list of vertices or of distributions, a dict of distributions by name, a Series or an "

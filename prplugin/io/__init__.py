@@ -10,6 +10,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
+import numpy as np
+
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, OutOfMemoryError, PageRankError, listed
 from prplugin.io.formats import described, input_format, is_standard_output, path_of
 from prplugin.io.selection import EdgeFile, Selection
@@ -127,8 +129,14 @@ def _joined(paths: list[str], files: Sequence[EdgeFile | AdjacencyFile]) -> Edge
         from prplugin.frames.row_groups import open_paths
 
         return replace(first, frame=Opened(paths, open_paths(paths)))
-    frames = [as_rows(file).frame for file in of_rows]
-    return replace(first, frame=frames, dropped=sum(file.dropped for file in of_rows))
+    of_rows = list(map(as_rows, of_rows))
+    frames, kept = [file.frame for file in of_rows], None
+    if any(file.kept is not None for file in of_rows):
+        from prplugin.frames.parts import in_whole  # imports pandas
+
+        rows = [np.arange(len(file.frame)) if file.kept is None else file.kept for file in of_rows]
+        kept = in_whole(rows, [each.size + file.dropped for each, file in zip(rows, of_rows, strict=True)])
+    return replace(first, frame=frames, dropped=sum(file.dropped for file in of_rows), kept=kept)
 
 
 def as_rows(file: EdgeFile | AdjacencyFile) -> EdgeFile:

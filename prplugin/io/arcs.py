@@ -38,7 +38,7 @@ def read_matrix_market(selection: Selection, compression: str | None) -> EdgeFil
     R. F. Boisvert, R. Pozo and K. A. Remington, "The Matrix Market exchange formats: initial design", NIST IR 5935,
     1996.
     """
-    comments = Comments("#%")
+    comments = Comments("%")
     text = blocks(selection.path, compression, None, comments)
     first = next(text)
     values, symmetric = _banner(selection.name, next(iter(comments.leading), ""))
@@ -169,8 +169,7 @@ def read_graphalytics(selection: Selection, compression: str | None) -> EdgeFile
         prefix = next((f"graph.{found[1]}." for key in properties.items if (found := VERTEX_FILE.fullmatch(key))), None)
         if prefix is None:
             properties.refuse("it has no property graph.NAME.vertex-file, as one of LDBC Graphalytics has.")
-        folder = described.parent
-        vertices, edges = (folder / properties.text(f"{prefix}{kind}-file") for kind in ("vertex", "edge"))
+        vertices, edges = (_beside(properties, described, f"{prefix}{kind}-file") for kind in ("vertex", "edge"))
         directed = properties.boolean(f"{prefix}directed")
         weight = properties.text(f"{prefix}edge-properties.names", weight).split(",")[0].strip() or weight
         rule = _rule(properties, prefix)
@@ -182,6 +181,14 @@ def read_graphalytics(selection: Selection, compression: str | None) -> EdgeFile
     if not directed:
         _check_once(file, edges)
     return replace(file, vertices=ids, directed=directed, rule=rule)
+
+
+def _beside(properties: Properties, described: Path, key: str) -> Path:
+    """Return the path of a file that properties name, which must be below their folder."""
+    name = Path(properties.text(key))
+    if name.is_absolute() or name.drive or ".." in name.parts:
+        properties.refuse(f"{key} is {str(name)!r}, and must be a file beside it or in a folder below.")
+    return described.parent / name
 
 
 def _check_once(file: EdgeFile, path: Path) -> None:
@@ -202,7 +209,7 @@ def _check_once(file: EdgeFile, path: Path) -> None:
 
 
 def _blocks(path: Path) -> Iterator[Block]:
-    return blocks(str(path), COMPRESSIONS.get(path.suffix.lower()), None, Comments("#%"))
+    return blocks(str(path), COMPRESSIONS.get(path.suffix.lower()), None)
 
 
 def _vertices(path: Path) -> Any:

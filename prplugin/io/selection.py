@@ -29,7 +29,8 @@ class EdgeFile:
 
     `vertices` is None unless the file names all vertices. `directed` is False if each row is an undirected edge,
     and `bipartite` True if the two columns hold ids of different vertices.
-    `dropped` is the number of rows dropped because an endpoint is missing. `rule` has the options of `Graph.rank` by
+    `dropped` is the number of rows dropped because an endpoint is missing, and `kept` the numbers of the others in the
+    file, if messages count rows. `rule` has the options of `Graph.rank` by
     which a benchmark ranks the graph, if the file states them. `notes` say what else a reader found and skipped.
     """
 
@@ -39,6 +40,7 @@ class EdgeFile:
     directed: bool = True
     bipartite: bool = False
     dropped: int = 0
+    kept: NDArray[np.integer] | None = None
     rule: Mapping[str, object] | None = None
     notes: tuple[str, ...] = ()
 

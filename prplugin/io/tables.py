@@ -29,6 +29,7 @@ from prplugin.frames.parquet import Opened
 from prplugin.io.blocks import content, pieces
 from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.selection import EdgeFile, Selection, missing_endpoints
+from prplugin.types.edges import Integers
 
 
 class Table(NamedTuple):
@@ -86,11 +87,12 @@ def read_json_lines(selection: Selection, compression: str | None) -> EdgeFile:
     rows = _json_rows(selection, compression)
     found = selection.resolved(list(dict.fromkeys(chain.from_iterable(rows))))
     ends, weight = [*found.source_names, *found.destination_names], found.weight_name
-    kept = [row for row in rows if all(row.get(end) is not None for end in ends)]
-    _check_missing(selection, [any(row.get(end) is None for end in ends) for row in rows], len(rows) - len(kept))
+    missing = [any(row.get(end) is None for end in ends) for row in rows]
+    dropped, kept = _kept(selection, missing)
     names = dict.fromkeys([*ends, *([] if weight is None else [weight])])
-    frame = pd.DataFrame({name: [row.get(name) for row in kept] for name in names})
-    return EdgeFile(frame, found, dropped=len(rows) - len(kept))
+    complete = rows if kept is None else [rows[row] for row in kept]
+    frame = pd.DataFrame({name: [row.get(name) for row in complete] for name in names})
+    return EdgeFile(frame, found, dropped=dropped, kept=kept)
 
 
 def read_values(selection: Selection, compression: str | None, kinds: dict[str, str]) -> pd.DataFrame:
@@ -138,16 +140,20 @@ def _of_file(selection: Selection, file: Table | Parquet) -> EdgeFile:
 def _of_table(selection: Selection, table: pa.Table, found: Columns) -> EdgeFile:
     ends = dict.fromkeys([*found.source_names, *found.destination_names])
     missing = reduce(pc.or_, [table[end].is_null(nan_is_null=True) for end in ends])
-    dropped = pc.sum(missing).as_py() or 0
-    _check_missing(selection, missing, dropped)
-    kept = table.filter(pc.invert(missing)) if dropped else table
-    return EdgeFile(kept.to_pandas(ignore_metadata=True), found, dropped=dropped)
+    dropped, kept = _kept(selection, missing)
+    table = table if kept is None else table.filter(pc.invert(missing))
+    return EdgeFile(table.to_pandas(ignore_metadata=True), found, dropped=dropped, kept=kept)
 
 
-def _check_missing(selection: Selection, missing: pa.ChunkedArray | list[bool], count: int) -> None:
-    if count and selection.missing == "error":
-        rows = listed(np.flatnonzero(np.asarray(missing)))
+def _kept(selection: Selection, missing: pa.ChunkedArray | list[bool]) -> tuple[int, Integers | None]:
+    """Return the number of rows without an endpoint, and the others, None for all; raise if none is to be dropped."""
+    lacking = np.asarray(missing, np.bool_)
+    if not (count := int(np.count_nonzero(lacking))):
+        return 0, None
+    if selection.missing == "error":
+        rows = listed(np.flatnonzero(lacking))
         raise InvalidEdgesError(f"{selection.name}: {missing_endpoints(count)} Counted from 0: {rows}.")
+    return count, np.flatnonzero(~lacking)
 
 
 def _has_nulls(dataset: ds.Dataset, names: list[Hashable]) -> bool:

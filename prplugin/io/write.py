@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from prplugin.errors import InvalidOptionError, PageRankError, path_errors
+from prplugin.folders import is_saved
 from prplugin.io.formats import (
-    FORMATS,
     STANDARD_OUTPUT,
     STANDARD_STREAM,
     check_standard_output,
@@ -52,7 +52,7 @@ def check_output(path: str, inputs: Iterable[str] = ()) -> None:
                     raise PermissionError(errno.EACCES, "")
     for given in inputs:
         source = "/dev/stdin" if given == STANDARD_STREAM else given
-        is_folder = os.path.isdir(source) and recognized(source)[0] == FORMATS[0]  # whose files are all read
+        is_folder = os.path.isdir(source) and (is_saved(source) or recognized(source)[0] is not None)
         altered = False
         with suppress(OSError, ValueError):  # no path, but a vertex
             places = filter(os.path.exists, (target, *(target.parents if is_folder else ())))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from shown_text import error_message, explanation
 
@@ -234,6 +236,10 @@ def test_seeds_as_a_polars_column_of_lists():
     [
         ({"q": 3}, "seeds must be a list of vertices or of distributions, a dict of distributions by name"),
         ({}, "seeds must be a list"),
+        (
+            {"p": ["a"], "q": "a"},
+            "seeds is a dict of distributions by name, and that of 'q' is 'a': write ['a'] for one",
+        ),
         ({"q": ["z"]}, "seeds names 1 vertex not in the graph: 'z'"),
         ({"q": ["a"], 1: ["b"]}, "the names of seeds cannot be a column"),
         (pd.Series([["a"], None]), "seeds[1] must be a dict of vertex: value"),
@@ -299,3 +305,28 @@ def test_words_of_exclude_need_seeds():
         lambda: GRAPH.rank(exclude=["neighbors"])
     )
     assert "or 'seeds' or 'neighbors', not 'seed'" in error_message(lambda: GRAPH.rank(exclude="seed"))
+
+
+def of_parts(rows, tmp_path):
+    """Yield a name and edges in every form that counts rows."""
+    rows.to_parquet(tmp_path / "e.parquet", row_group_size=50)
+    rows[:90].to_parquet(tmp_path / "a.parquet")
+    rows[90:].to_json(tmp_path / "b.jsonl", orient="records", lines=True)
+    rows[:90].to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    yield "list", [rows[:90], rows[90:]]
+    yield "polars", [pl.from_pandas(rows[:90]), pl.from_pandas(rows[90:])]
+    yield "dask", dd.from_pandas(rows, npartitions=3, sort=False)
+    yield "parquet", tmp_path / "e.parquet"
+    yield "json lines", [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+
+
+@pytest.mark.parametrize("ids", ["integer", "string"])
+def test_messages_count_the_rows_of_the_input(ids, tmp_path):
+    rows = pd.DataFrame({"src": [1, 2] * 90, "dst": [2, 3, 1] * 60, "w": 1.0}).astype({"src": "Int64"})
+    if ids == "string":
+        rows["src"], rows["dst"] = "v" + rows["src"].astype(str), "v" + rows["dst"].astype(str)
+    rows.loc[[1, 5, 100], "src"] = None
+    rows.loc[[7, 150], "w"] = -1
+    for _, edges in of_parts(rows, tmp_path):
+        with pytest.raises(prplugin.InvalidEdgesError, match=r"-1\.0 in row 7, -1\.0 in row 150 \(counted from 0\)"):
+            prplugin.pagerank(edges, weight="w", missing="drop")

@@ -694,6 +694,13 @@ def test_rank_groups_and_sides(tmp_path):
         assert run("rank", path, *options, "-q", "-o", output).exit_code == 0
         pd.testing.assert_frame_equal(pd.read_csv(output), expected, check_dtype=False)
     assert run("verify", path, "--by", "country").exit_code == 2
+    refused = run("rank", path, "--by", "country", "--seeds", "1")
+    assert (refused.exit_code, "Pass a file with the columns 'country' and 'vertex'" in refused.stderr) == (2, True)
+    seeds = tmp_path / "seeds.csv"
+    seeds.write_text("country,vertex\nFR,2\nDE,1\n")
+    assert run("rank", path, "--by", "country", "--seeds", seeds, "-q", "-o", output).exit_code == 0
+    expected = prplugin.Graph(frame, by="country").rank(seeds=[("FR", 2), ("DE", 1)]).frame
+    pd.testing.assert_frame_equal(pd.read_csv(output), expected, check_dtype=False)
 
 
 def test_arguments_of_groups(tmp_path):

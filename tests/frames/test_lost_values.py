@@ -157,7 +157,11 @@ def test_a_reader_of_batches_is_read_once():
     reader = table.to_reader()
     assert prplugin.pagerank(reader).num_rows == 2
     assert "that has been read already" in error_message(lambda: prplugin.pagerank(reader))
-    assert prplugin.pagerank(pa.RecordBatchReader.from_batches(table.schema, [])).num_rows == 0
+    elsewhere = table.to_reader()
+    elsewhere.read_all()
+    assert "that has been read already, or has no batch" in error_message(lambda: prplugin.pagerank(elsewhere))
+    empty = pa.RecordBatchReader.from_batches(table.schema, [table.to_batches()[0][:0]])
+    assert prplugin.pagerank(empty).num_rows == 0
     graph = prplugin.Graph(table)
     asked = table.select(["src"]).to_reader()
     graph.rank(among=asked)

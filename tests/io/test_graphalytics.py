@@ -149,3 +149,25 @@ def test_absent_files_and_columns(path):
     path.with_suffix(".v").mkdir()
     with pytest.raises(IsADirectoryError, match=r"g\.v: Is a directory"):
         prplugin.pagerank(path)
+
+
+@pytest.mark.parametrize("name", ["/etc/hostname", "../secret.v", "below/../../secret.v"])
+def test_properties_name_no_files_elsewhere(path, name):
+    text = path.read_text().replace("vertex-file = g.v", f"vertex-file = {name}")
+    path.write_text(text)
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"g\.properties: graph\.g\.vertex-file is .*beside it"):
+        prplugin.Graph.from_file(path)
+
+
+def test_properties_may_name_files_below(path):
+    (path.parent / "below").mkdir()
+    (path.parent / "g.v").rename(path.parent / "below" / "g.v")
+    path.write_text(path.read_text().replace("vertex-file = g.v", "vertex-file = below/g.v"))
+    assert prplugin.Graph.from_file(path).number_of_vertices == 4
+
+
+def test_lines_are_no_comments(path):
+    vertices = path.with_suffix(".v")
+    vertices.write_text("# vertices\n" + vertices.read_text())
+    with pytest.raises(prplugin.InvalidEdgesError, match="line 1"):
+        prplugin.Graph.from_file(path)

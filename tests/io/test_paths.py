@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import gzip
 import lzma
 import os
 import pathlib
@@ -213,11 +214,18 @@ def test_names_of_columns_of_parquet_that_are_not_utf_8(tmp_path):
 def test_an_output_that_is_an_input_is_refused(folder):
     EDGES["src"].rename("vertex").to_frame().to_csv("seeds.csv", index=False)
     os.symlink("e.csv", "link.csv")
+    prplugin.Graph(EDGES).save("saved")
+    (folder / "crawl").mkdir()
+    (folder / "crawl" / "a-vertices.txt.gz").write_bytes(gzip.compress(b"0\tcom.a\n1\tcom.b\n"))
+    (folder / "crawl" / "a-edges.txt.gz").write_bytes(gzip.compress(b"0\t1\n"))
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    update = run("update", "saved", "--add", "e.csv", "-o", "saved/ranks.csv")
+    assert (update.exit_code, "would alter the input" in update.stderr) == (2, True), update.output
     for arguments in (
         ["e.csv", "-o", "e.csv"], ["e.csv", "-o", "./link.csv"], ["link.csv", "-o", str(folder / "e.csv")],
         ["flat", "-o", "flat/ranks.parquet"], ["hive", "-o", "hive/day=1/ranks.csv"], ["0.csv", "1.csv", "-o", "1.csv"],
-        ["e.csv", "--seeds", "seeds.csv", "-o", "seeds.csv"],
+        ["e.csv", "--seeds", "seeds.csv", "-o", "seeds.csv"], ["saved", "-o", "saved/ranks.csv"],
+        ["crawl", "-o", "crawl/ranks.csv"],
     ):  # fmt: skip
         result = run("rank", *arguments)
         assert (result.exit_code, "would alter the input" in result.stderr) == (2, True), result.output
