@@ -16,7 +16,7 @@ from prplugin.errors import (
     WorkerLostError,
 )
 from prplugin.methods.estimates import Estimate
-from prplugin.progress import State as Progress
+from prplugin.progress import Progress
 from prplugin.result.groups import GroupRankings
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.sizing import estimate

@@ -33,7 +33,7 @@ LINE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class Progress:
     """The state of a call of `pagerank` or `Graph.rank`.
 
     Attributes
@@ -64,8 +64,8 @@ class State:
     unit: str = ""
 
 
-Report: TypeAlias = Callable[[State], object]
-ProgressOption: TypeAlias = bool | Report
+ProgressCallback: TypeAlias = Callable[[Progress], object]
+ProgressOption: TypeAlias = bool | ProgressCallback
 
 
 _reading: ContextVar[Watch | None] = ContextVar("reading", default=None)
@@ -88,7 +88,7 @@ class Watch:
     `made`: Number of iterations of rankings of groups before the present one.
     """
 
-    def __init__(self, report: Report | None) -> None:
+    def __init__(self, report: ProgressCallback | None) -> None:
         self.report, self.made = report, 0
         self._began = time.perf_counter()
         self.begun: dict[str, float] = {}
@@ -98,12 +98,12 @@ class Watch:
         """Record that a stage begins."""
         self.begun[stage] = time.perf_counter()
         if self.report is not None:
-            self.report(State(stage, 0, None, math.inf, time.perf_counter() - self._began))
+            self.report(Progress(stage, 0, None, math.inf, time.perf_counter() - self._began))
 
     def read(self, done: int, total: int, unit: str) -> None:
         """Report how much of the input has been read."""
         if self.report is not None:
-            self.report(State("vertices", 0, None, math.inf, time.perf_counter() - self._began, done, total, unit))
+            self.report(Progress("vertices", 0, None, math.inf, time.perf_counter() - self._began, done, total, unit))
 
     def stages(self, reading: float) -> tuple[tuple[str, float], ...]:
         """Return name and seconds of each stage of a ranking that has just ended; `reading`: those of its graph."""
@@ -131,7 +131,7 @@ class Watch:
                 first = (iterations, error_bound)
             expected = _expected(first, iterations, error_bound, tol, budget + made)
             seconds = time.perf_counter() - self._began
-            self.report(State("iterations", iterations, expected, error_bound, seconds))
+            self.report(Progress("iterations", iterations, expected, error_bound, seconds))
 
         return step_done
 
@@ -152,7 +152,7 @@ def _expected(first: tuple[int, float] | None, now: int, bound: float, tol: floa
 @contextmanager
 def watching(progress: ProgressOption) -> Iterator[Watch]:
     """Return the `Watch` for a `progress` argument, which must be a bool or a function; remove the bar at the end."""
-    reporting: AbstractContextManager[Report | None]
+    reporting: AbstractContextManager[ProgressCallback | None]
     if callable(progress):
         reporting = nullcontext(progress)
     elif isinstance(progress, (bool, np.bool_)):
@@ -175,7 +175,7 @@ class _Outlook:
         self._count: tuple[str, int] | None = None
         self._first = 0, 0.0
 
-    def __call__(self, state: State) -> tuple[str, int, int | None]:
+    def __call__(self, state: Progress) -> tuple[str, int, int | None]:
         """Return the line, how much of the count is done, and its total or None."""
         if state.stage == "iterations":
             done, total, text = state.iterations, state.expected or 0, f"iteration {state.iterations}"
@@ -214,12 +214,12 @@ def _duration(seconds: float) -> str:
 
 
 @contextmanager
-def lines(file: IO[str]) -> Iterator[Report]:
+def lines(file: IO[str]) -> Iterator[ProgressCallback]:
     """Return a function of the state, and print a line about the last one to a file every `LINE_SECONDS`."""
     outlook, began, done = _Outlook(), time.perf_counter(), threading.Event()
     latest = "reading"
 
-    def report(state: State) -> None:
+    def report(state: Progress) -> None:
         nonlocal latest
         latest = outlook(state)[0]
 
@@ -232,20 +232,20 @@ def lines(file: IO[str]) -> Iterator[Report]:
 
 
 @contextmanager
-def _bar() -> Iterator[Report | None]:
+def _bar() -> Iterator[ProgressCallback | None]:
     """Show a bar after `QUIET_SECONDS`, in a notebook's cell, or on standard error if that is a terminal."""
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
         yield None
         return
-    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    bar = Progress(*columns, console=console, transient=True, disable=console.is_jupyter)
+    columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.TimeElapsedColumn()
+    bar = progress.Progress(*columns, console=console, transient=True, disable=console.is_jupyter)
     task, outlook = bar.add_task("reading", total=None), _Outlook()
 
-    def report(state: State) -> None:
+    def report(state: Progress) -> None:
         description, completed, total = outlook(state)
         bar.update(task, description=description, completed=completed)
         bar.tasks[0].total = total  # `update` ignores None, which makes the bar a pulse

@@ -192,7 +192,7 @@ class ProvedError(Rule):
         return super().remedy(0, max_iter)  # contraction alone bounds its passes
 
 
-class Change(Rule):
+class ChangeOfRanks(Rule):
     """The L1 change of an iteration is at most `tol`."""
 
     name = "delta"
@@ -270,7 +270,7 @@ class Iterate(Rule):
         return max(1, max_iter)
 
 
-RULES = {rule.name: rule for rule in (ProvedError, Change, ChangeOfVertex, ChangeAsNetworkX)}
+RULES = {rule.name: rule for rule in (ProvedError, ChangeOfRanks, ChangeOfVertex, ChangeAsNetworkX)}
 
 
 @lru_cache(64)  # shared by repeated rankings

@@ -133,7 +133,7 @@ def split(array: NDArray[Scalar], sizes: list[int]) -> list[NDArray[Scalar]]:
 # --- exchange of edges ------------------------------------------------------------------------------------------------
 
 
-class Rows(NamedTuple):
+class EdgeRows(NamedTuple):
     """Edges by the keys of their endpoints, in the order of the frame."""
 
     source: Integers
@@ -144,9 +144,9 @@ class Rows(NamedTuple):
 
 
 def edges_of_owned_targets(
-    communicator: Communicator, parts: Parts, rows: Rows, splitters: Integers, *, directed: bool,
+    communicator: Communicator, parts: Parts, rows: EdgeRows, splitters: Integers, *, directed: bool,
     duplicates: Duplicates,
-) -> Rows:  # fmt: skip
+) -> EdgeRows:  # fmt: skip
     """Send each edge to the owner of its target; return the edges received, in the order of the frame.
 
     Apply `duplicates`. If not `directed`, add the reverse edges after all others.
@@ -159,7 +159,7 @@ def edges_of_owned_targets(
         # All rows of a pair go to the same rank, which detects duplicates; (b, a) too if the graph is undirected.
         in_frame = xp.asarray(parts.row_numbers()) if duplicates == "error" else None
         owner = owners_of(target if directed else xp.maximum(source, target), splitters)
-        rows = _shuffle(communicator, partitions, lengths, Rows(source, target, weights, times, in_frame), owner)
+        rows = _shuffle(communicator, partitions, lengths, EdgeRows(source, target, weights, times, in_frame), owner)
         rows = call_on_all(communicator, partial(_drop_duplicates, rows, duplicates, directed=directed))
         if directed:
             return rows
@@ -173,7 +173,7 @@ def edges_of_owned_targets(
         source, target = xp.concatenate([source, target[back]]), xp.concatenate([target, source[back]])
         weights = None if weights is None else xp.concatenate([weights, weights[back]])
         times = None if times is None else np.concatenate([times, times[to_host(back)]])
-    rows = Rows(source, target, weights, times)
+    rows = EdgeRows(source, target, weights, times)
     return _shuffle(communicator, partitions, lengths, rows, owners_of(target, splitters))
 
 
@@ -185,8 +185,8 @@ def _counts_below(rows: Integers, lengths: list[int]) -> list[int]:
 
 
 def _shuffle(
-    communicator: Communicator, partitions: list[Any], lengths: list[int], rows: Rows, owner: Integers
-) -> Rows:
+    communicator: Communicator, partitions: list[Any], lengths: list[int], rows: EdgeRows, owner: Integers
+) -> EdgeRows:
     """Send rows to their owners; return the rows received, in the order of the partitions.
 
     The result does not depend on which rank held which partition.
@@ -210,10 +210,10 @@ def _shuffle(
         arrays = communicator.all_to_all_arrays(split(column[there], sizes))
         return namespace(column).concatenate([arrays[rank][begin:end] for _, rank, begin, end in received])
 
-    return Rows(*map(shuffle, rows))
+    return EdgeRows(*map(shuffle, rows))
 
 
-def _drop_duplicates(rows: Rows, duplicates: Duplicates, *, directed: bool) -> Rows:
+def _drop_duplicates(rows: EdgeRows, duplicates: Duplicates, *, directed: bool) -> EdgeRows:
     (source, target), ids = factorize_ids([rows.source, rows.target])
     edges = Coo(source, target, rows.weights, ids.size, times=rows.times)
     edges = edges if rows.times is None else edges.on_host()
@@ -225,4 +225,4 @@ def _drop_duplicates(rows: Rows, duplicates: Duplicates, *, directed: bool) -> R
         found = to_host(rows.rows)[error.refused.rows].tolist()
         raise refusal(InvalidEdgesError, replace(error.refused, rows=found)) from None
     source, target, weights = all_to_memory(memory_space_of(ids), kept.source, kept.destination, kept.weights)
-    return Rows(ids[source], ids[target], weights, kept.times)
+    return EdgeRows(ids[source], ids[target], weights, kept.times)

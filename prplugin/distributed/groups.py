@@ -27,8 +27,7 @@ from prplugin.frames.parts import Parts
 from prplugin.frames.vertices import ids_in, plain_ids
 from prplugin.graph.edges import factorize_ids
 from prplugin.options import EdgeOptions, Options, excluded_by_seed
-from prplugin.progress import Report as StateReport
-from prplugin.progress import Watch
+from prplugin.progress import ProgressCallback, Watch
 from prplugin.types.arrays import MemorySpace, to_host
 from prplugin.types.edges import Integers
 from prplugin.types.records import Considered, History
@@ -232,7 +231,7 @@ def _latest(ids: Ids, frames: list[Frame], own: list[Columns]) -> Any:
 
 def rank_groups(
     communicator: Communicator, part: GroupsPart, names: list[Hashable], options: Options, threads: int,
-    report: StateReport | None = None,
+    report: ProgressCallback | None = None,
 ) -> tuple[list[Any], GroupsReport]:  # fmt: skip
     """Rank the groups of this worker; collective. Return their frame, and a report; see `rank_shard`."""
     stages = Stages()

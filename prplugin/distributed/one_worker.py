@@ -17,8 +17,7 @@ from prplugin.distributed.shard import lengths_of
 from prplugin.errors import WorkerLostError
 from prplugin.frames.columns import Frame
 from prplugin.options import EdgeOptions, Options
-from prplugin.progress import Report as StateReport
-from prplugin.progress import Watch
+from prplugin.progress import ProgressCallback, Watch
 from prplugin.result.ranking import Rankings
 from prplugin.solver.loop import Outcome
 from prplugin.types.records import Considered, History
@@ -62,7 +61,7 @@ def vertices(communicator: Communicator, graph: LocalGraph) -> tuple[Any, tuple[
 
 
 def rank(
-    communicator: Communicator, graph: LocalGraph, options: Options, report: StateReport | None = None
+    communicator: Communicator, graph: LocalGraph, options: Options, report: ProgressCallback | None = None
 ) -> tuple[list[Any], Report]:
     """Compute one ranking, or one per seed; return a single frame, and a report as `ranks.rank_shard` does."""
     ranking, sent = graph.rank(options, _Watch(report, communicator)), communicator.bytes_sent
@@ -92,7 +91,7 @@ def rank(
 
 def ranked_once(
     read: Callable[..., LocalGraph], communicator: Communicator, given: Sequence[Any], options: Options,
-    report: StateReport | None = None,
+    report: ProgressCallback | None = None,
 ) -> tuple[list[Any], Report | None]:  # fmt: skip
     """Build a graph from the arguments `given` of `build`, and rank it; collective."""
     graph, _ = build(read, communicator, *given, lasting=False)
@@ -102,7 +101,7 @@ def ranked_once(
 class _Watch(Watch):
     """Ends a ranking whose task Dask has cancelled."""
 
-    def __init__(self, report: StateReport | None, communicator: Communicator) -> None:
+    def __init__(self, report: ProgressCallback | None, communicator: Communicator) -> None:
         super().__init__(report)
         self._communicator = communicator
 

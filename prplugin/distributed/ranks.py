@@ -27,8 +27,7 @@ from prplugin.graph.teleports import Seeds, normalised
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.options import Options, Unknown
-from prplugin.progress import Report as StateReport
-from prplugin.progress import Watch
+from prplugin.progress import ProgressCallback, Watch
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER
@@ -74,7 +73,7 @@ def is_joined(options: Options) -> bool:
 
 def rank_shard(
     communicator: Communicator, shard: Shard, names: list[Hashable], options: Options, threads: int,
-    report: StateReport | None = None,
+    report: ProgressCallback | None = None,
 ) -> tuple[list[Frame], Report]:  # fmt: skip
     """Compute one ranking, or one per seed; collective. Return the frames of this rank, and a report.
 

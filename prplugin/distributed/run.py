@@ -39,7 +39,7 @@ from prplugin.frames.times import Clock
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.registry import check_options, methods, options_of
 from prplugin.options import EdgeOptions, Options, check_choice
-from prplugin.progress import State, Watch, watching
+from prplugin.progress import Progress, Watch, watching
 from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking
 from prplugin.streams.changes import read_changes, refuse_window
 from prplugin.types.arrays import MemorySpace
@@ -319,6 +319,6 @@ def _rows_of(places: Integers, joined: Frame) -> Any:
     return joined.iloc[places].reset_index(drop=True)
 
 
-def _log_iteration(topic: str, state: State) -> None:
+def _log_iteration(topic: str, state: Progress) -> None:
     if state.stage == "iterations":
         get_worker().log_event(topic, [state.iterations, state.error_bound])

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from prplugin.distributed.communicator import Communicator, call_on_all, gather_results
 from prplugin.distributed.factorize import (
-    Rows,
+    EdgeRows,
     edges_of_owned_targets,
     keys_by_appearance,
     owners_of,
@@ -171,7 +171,7 @@ def build(
     parts = replace(parts, frames=[])  # frees those of a window
     stages.done("keys")
     source, target = keys.pop(0), keys.pop(0)  # so that no other reference is kept
-    rows = Rows(source, target, weights, times)
+    rows = EdgeRows(source, target, weights, times)
     del source, target
     rows = edges_of_owned_targets(communicator, parts, rows, splitters, directed=directed, duplicates=duplicates)
     stages.done("shuffle")
@@ -181,7 +181,7 @@ def build(
 
 
 def assemble(
-    communicator: Communicator, rows: Rows, extra_keys: Integers, splitters: Integers, shared: list[CommonType],
+    communicator: Communicator, rows: EdgeRows, extra_keys: Integers, splitters: Integers, shared: list[CommonType],
     owned: list[Column] | None, label: str, stages: Stages, roundings: int, clock: Clock | None,
     least_references: Integers | None = None,
 ) -> Shard:  # fmt: skip
@@ -296,7 +296,7 @@ def _shared(
 
 
 def _factorize(
-    communicator: Communicator, rows: Rows, extra_keys: Integers, splitters: Integers
+    communicator: Communicator, rows: EdgeRows, extra_keys: Integers, splitters: Integers
 ) -> tuple[Coo, Integers, list[Integers], list[int]]:
     """Determine the owned vertices and the ghosts of this rank, and factorize the endpoints of its edges.
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prplugin.distributed.communicator import Communicator, all_reduce_sum, call_on_all
-from prplugin.distributed.factorize import Rows
+from prplugin.distributed.factorize import EdgeRows
 from prplugin.distributed.ranks import GraphVertices
 from prplugin.distributed.shard import Shard, Stages, Starts, assemble, of_ghosts
 from prplugin.frames import FrameEdges
@@ -180,7 +180,7 @@ class _Edges:
         self._entries, self._weights = entries, None if weights is None else to_host(weights[entries])
         self._ends = [to_host(self._positions[ends[entries]]) for ends in (targets, sources)]
 
-    def changed(self, duplicates: Duplicates, *, directed: bool) -> Rows:
+    def changed(self, duplicates: Duplicates, *, directed: bool) -> EdgeRows:
         """Return the edges after the change."""
         change, planned, (offsets, sources, weights) = self._change, self._change.vertices.shard, self._csc
         xp = namespace(sources)
@@ -203,7 +203,7 @@ class _Edges:
             xp.concatenate([self._positions[old], xp.asarray(new)])
             for old, new in ((sources, added.source), (targets, added.destination))
         )
-        return Rows(source, target, weights, times)
+        return EdgeRows(source, target, weights, times)
 
     def _removals(self, edges: Coo, *, directed: bool) -> list[Integers]:
         """Return the numbers of edges to remove, of an undirected graph both ways, as `_find`; collective.

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch, padded
-from prplugin.gpu.sort import BINS, DIGIT_BITS, SORTING, TILE, TILED, Column, partitioned, sorted_by
+from prplugin.gpu.sort import BINS, DIGIT_BITS, SORTING, TILE, TILED, SortColumn, partitioned, sorted_by
 from prplugin.numerics import compensated_depth
 from prplugin.types.array_module import Scalar
 from prplugin.types.arrays import Array
@@ -104,7 +104,7 @@ def _pieces(m: int, n: int, width: int, piece: int) -> int:
 
 
 def sums_by(
-    groups: Integers | Column, terms: Floats, n: int, extent: tuple[float, float], *, absent: float = 0.0
+    groups: Integers | SortColumn, terms: Floats, n: int, extent: tuple[float, float], *, absent: float = 0.0
 ) -> tuple[Floats, int]:
     """Sum non-negative terms by group, `absent` without terms; return the sums, and the rounding depth of one.
 
@@ -113,7 +113,7 @@ def sums_by(
     m = terms.size
     if words := _words_of_sums(m, n, groups.dtype.itemsize, extent):
         return _exact_sums(groups, terms, n, _exponent(extent[0]), words, absent), 1
-    if isinstance(groups, Column):
+    if isinstance(groups, SortColumn):
         ordered, terms = sorted_by(groups, bits_of(n), terms)
         offsets = offsets_of(ordered, n)
     else:
@@ -121,7 +121,7 @@ def sums_by(
     return run_sums(terms, offsets, absent=absent), compensated_depth(m)
 
 
-def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, words: int, absent: float) -> Floats:
+def _exact_sums(groups: Integers | SortColumn, terms: Floats, n: int, least: int, words: int, absent: float) -> Floats:
     """Sum by bins of neighbouring groups, in integer multiples of the last place of numbers of exponent `least`."""
     m = terms.size
     (rows, terms), starts, shift = partitioned(groups, bits_of(n), terms)

@@ -31,7 +31,7 @@ def state_type(count: int) -> np.dtype[np.generic]:
     return np.dtype(np.uint32 if count < NARROW else np.uint64)
 
 
-class Column(NamedTuple):
+class SortColumn(NamedTuple):
     """An array to sort, and how to read it."""
 
     array: Any  # 0: the positions of the items
@@ -40,17 +40,17 @@ class Column(NamedTuple):
     low: int = 0  # subtracted from each
 
 
-def distances(ids: Integers, low: int) -> Column:
+def distances(ids: Integers, low: int) -> SortColumn:
     """Return a column that reads ids of 4 or 8 bytes as their distances from `low`, which must be below 2**31."""
-    return Column(ids, np.dtype(np.int32), ids.itemsize // 4, low % 2**32)
+    return SortColumn(ids, np.dtype(np.int32), ids.itemsize // 4, low % 2**32)
 
 
-def sorted_by(keys: Integers | Column, bits: int, *payloads: object, owned: bool = False) -> tuple[Any, ...]:
+def sorted_by(keys: Integers | SortColumn, bits: int, *payloads: object, owned: bool = False) -> tuple[Any, ...]:
     """Sort keys and payloads stably, into new arrays; peak memory is two copies of each, or one if they are `owned`.
 
     Arrays that are `owned` may be overwritten.
 
-    `keys` (array of 4 or 8 bytes per entry, or Column): at least 0, and below ``2**bits``.
+    `keys` (array of 4 or 8 bytes per entry, or SortColumn): at least 0, and below ``2**bits``.
     `*payloads` (up to two arrays or columns): of 4 or 8 bytes per entry; the second of float64. None is returned
     for None.
     """
@@ -61,11 +61,11 @@ def sorted_by(keys: Integers | Column, bits: int, *payloads: object, owned: bool
 
 def order_of(keys: Integers, bits: int, *, owned: bool = False) -> tuple[Integers, Integers]:
     """Sort keys as `sorted_by` does, and also return the permutation; keys that are `owned` may be overwritten."""
-    (keys, order), _ = _passes([*_columns(keys), Column(0, index_dtype(keys.size))], bits, owned=owned)
+    (keys, order), _ = _passes([*_columns(keys), SortColumn(0, index_dtype(keys.size))], bits, owned=owned)
     return keys, order
 
 
-def partitioned(keys: Integers | Column, bits: int, *payloads: object) -> tuple[list[Array], Integers, int]:
+def partitioned(keys: Integers | SortColumn, bits: int, *payloads: object) -> tuple[list[Array], Integers, int]:
     """Partition keys by their highest bits, as many as one pass processes.
 
     Return new keys and payloads, the begin of each of the `BINS` partitions, and the number of lower bits that are not
@@ -76,11 +76,13 @@ def partitioned(keys: Integers | Column, bits: int, *payloads: object) -> tuple[
     return arrays, starts[:BINS], skipped
 
 
-def _columns(*given: Any) -> list[Column]:
-    return [column if isinstance(column, Column) else Column(column, column.dtype) for column in given]
+def _columns(*given: Any) -> list[SortColumn]:
+    return [column if isinstance(column, SortColumn) else SortColumn(column, column.dtype) for column in given]
 
 
-def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool = False) -> tuple[list[Array], Integers]:
+def _passes(
+    columns: list[SortColumn], bits: int, *, skipped: int = 0, owned: bool = False
+) -> tuple[list[Array], Integers]:
     """Sort by the bits of the first column, the keys, except for the lowest `skipped`.
 
     Return keys and payloads; and for each pass the begin of each digit, then counters of the kernels.
@@ -119,7 +121,7 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     reading = np.int32(keys.step), np.uint32(keys.low)
     launch(digit_counts, blocks, COUNTING, count, digits, keys.array, *reading, begins, done, even.size, even)
     read = _items(arrays, keys, (payloads or columns)[0])
-    written = [_items(each, *[Column(None, keys.dtype)] * 2) for each in sets]
+    written = [_items(each, *[SortColumn(None, keys.dtype)] * 2) for each in sets]
     for number in range(passes):
         launch(
             sort_pass, tiles, SORTING, count, digits, np.int32(number), read, written[number % 2], starts[number],
@@ -129,7 +131,7 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     return sets[(passes - 1) % 2], begins
 
 
-def _items(arrays: Sequence[Array | int], keys: Column, values: Column) -> Argument:
+def _items(arrays: Sequence[Array | int], keys: SortColumn, values: SortColumn) -> Argument:
     """Return the kernel argument for keys and payloads; arrays that are 0 or absent are null."""
     a, b, c = [None if isinstance(array, int) else array for array in arrays] + [None] * (3 - len(arrays))
     return SORTED(

@@ -20,7 +20,7 @@ from prplugin.io.blocks import Block, blocks, check_memory, first_record
 from prplugin.io.comments import Comments
 from prplugin.io.formats import COMPRESSIONS, Properties, without_compression
 from prplugin.io.selection import EdgeFile, Selection
-from prplugin.io.text import Column, read_columns
+from prplugin.io.text import TextColumn, read_columns
 
 FIELDS = {"pattern": 2, "real": 3, "double": 3, "integer": 3}
 """Number of fields per entry, by the type of the values in the banner."""
@@ -48,7 +48,7 @@ def read_matrix_market(selection: Selection, compression: str | None) -> EdgeFil
     block, start, line = size
     n, entries = _size(block, start, line.strip())
 
-    def check(block: Block, columns: list[Column]) -> None:
+    def check(block: Block, columns: list[TextColumn]) -> None:
         rows, targets, *weights = (column.parts[-1].to_numpy() for column in columns)
         if symmetric and (upper := np.flatnonzero(rows < targets)).size:
             entry = f"entry ({rows[upper[0]]}, {targets[upper[0]]}) is above the diagonal."
@@ -85,15 +85,15 @@ def read_dimacs(selection: Selection, compression: str | None) -> EdgeFile:
 
 def _arcs(
     selection: Selection, header: tuple[Block, int], names: Sequence[str], announced: tuple[int, int, str],
-    text: Iterator[Block], check: Callable[[Block, list[Column]], None] | None = None,
+    text: Iterator[Block], check: Callable[[Block, list[TextColumn]], None] | None = None,
 ) -> EdgeFile:  # fmt: skip
     """Read the arcs after a header, of which `announced` has the numbers of vertices and of arcs, and their name."""
     (block, start), (n, count, noun) = header, announced
     check_memory(VERTEX_BYTES * n, f"{block.name}, line {block.line_at(start):,}: it announces {n:,} vertices")
     found = selection.resolved(names, "weight" if len(names) == 3 and not selection.unweighted else None)
-    columns = [Column(position, names[position], "integer", zeros=True, largest=n) for position in (0, 1)]
+    columns = [TextColumn(position, names[position], "integer", zeros=True, largest=n) for position in (0, 1)]
     if found.weight is not None:
-        columns.append(Column(2, "weight", "weight"))
+        columns.append(TextColumn(2, "weight", "weight"))
     frame, _ = read_columns(text, len(names), columns, check and (lambda block: check(block, columns)))
     if len(frame) != count:
         block.fault(start, f"it announces {count:,} {noun}, but {len(frame):,} follow.")
@@ -214,7 +214,7 @@ def _blocks(path: Path) -> Iterator[Block]:
 
 def _vertices(path: Path) -> Any:
     """Return the ids of all vertices; raise for a repeated one."""
-    frame, _ = read_columns(_blocks(path), 1, [Column(0, "vertex", "integer")])
+    frame, _ = read_columns(_blocks(path), 1, [TextColumn(0, "vertex", "integer")])
     if (repeated := frame["vertex"][frame["vertex"].duplicated()]).size:
         raise InvalidEdgesError(f"{path} has vertex {repeated.iloc[0]} twice.")
     return frame["vertex"].to_numpy()
@@ -228,9 +228,9 @@ def _edges(selection: Selection, path: Path, weight: str) -> EdgeFile:
     names = ["source", "destination", weight, *(f"property{position}" for position in range(3, width))][:width]
     selection = replace(selection, path=str(path))
     columns = selection.resolved(names)
-    read = [Column(position, names[position], "integer") for position in (0, 1)]
+    read = [TextColumn(position, names[position], "integer") for position in (0, 1)]
     if columns.weight is not None:
-        read.append(Column(columns.weight, names[columns.weight], "weight"))
+        read.append(TextColumn(columns.weight, names[columns.weight], "weight"))
     frame, _ = read_columns(chain([first], text), width, read)
     return EdgeFile(frame, columns)
 

@@ -39,19 +39,19 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
     table = _open(selection, compression, lambda names: not _all_numbers(names))
     names = table.names if table.has_header else _names(selection, table)
     found, sample = selection.resolved(names, hint=table.hint), table.sample()
-    width, nulls, columns = len(table.names), frozenset(selection.null), dict[int, Column]()
+    width, nulls, columns = len(table.names), frozenset(selection.null), dict[int, TextColumn]()
     labels = dict(zip(found.source + found.destination, found.source_names + found.destination_names, strict=True))
     for number, endpoints in enumerate(zip(found.source, found.destination, strict=True)):
         auto = selection.ids == "auto"
         kind = _kind([sample[end] for end in endpoints], nulls) if auto else selection.ids
         for end in endpoints:
             if end not in columns or kind == "string":
-                columns[end] = Column(
+                columns[end] = TextColumn(
                     end, str(labels[end]), kind, nulls=nulls, zeros=not auto, whole=not auto,
                     compared=number if auto and kind == "string" else None,
                 )  # fmt: skip
     if found.weight is not None:
-        columns[found.weight] = Column(found.weight, str(found.weight_name), "weight", nulls=nulls)
+        columns[found.weight] = TextColumn(found.weight, str(found.weight_name), "weight", nulls=nulls)
     said, bipartite = table.comments.undirected()
     frame, dropped = read_columns(
         table.blocks, width, [*columns.values()], endpoints=sorted({*found.source, *found.destination}),
@@ -81,7 +81,7 @@ def read_values(selection: Selection, compression: str | None, kinds: dict[str, 
     table = _open(selection, compression, is_header)
     names = table.names if table.has_header else [*kinds, *table.names][: len(table.names)]
     found = selection.values_by_name(names, kinds)
-    columns = [Column(names.index(str(label)), name, kinds[name]) for name, label in found.items()]
+    columns = [TextColumn(names.index(str(label)), name, kinds[name]) for name, label in found.items()]
     return read_columns(table.blocks, len(names), columns)[0]
 
 
@@ -204,7 +204,7 @@ GRAPH_BYTES = 24
 
 
 @dataclass(eq=False)
-class Column:
+class TextColumn:
     """A column to read, and its values so far.
 
     `position`: Position of the field in a record, from 0.
@@ -325,7 +325,7 @@ class Column:
 
 
 def read_columns(
-    blocks: Iterable[Block], width: int, columns: list[Column], check: Callable[[Block], None] | None = None, *,
+    blocks: Iterable[Block], width: int, columns: list[TextColumn], check: Callable[[Block], None] | None = None, *,
     endpoints: Sequence[int] = (), missing: Missing = "error",
 ) -> tuple[pd.DataFrame, int]:  # fmt: skip
     """Read some of the `width` fields of every record; raise for the first invalid one, with its line number.
@@ -398,7 +398,7 @@ def _may_be_numbers(text: pa.StringArray) -> Any:
     return np.frombuffer(data, np.uint8).take(starts, mode="clip") - np.uint8(ord("+")) <= ord("9") - ord("+")
 
 
-def _refuse_two_forms(name: str, columns: list[Column]) -> None:
+def _refuse_two_forms(name: str, columns: list[TextColumn]) -> None:
     """Raise if columns of strings have two forms of one integer, such as 2 and 2.0, which would be two vertices."""
     forms: dict[str, str] = {}
     for text in dict.fromkeys(text for column in columns for part in column.others for text in part.to_pylist()):

@@ -63,7 +63,7 @@ FAULTS = (
 BLOCK = 1 << 20  # bytes that Arrow parses at a time, and of the longest line
 
 
-class Format(NamedTuple):
+class Parameters(NamedTuple):
     """Content of a property file: sizes, codes by part of a record (as in `PARTS`) and parameters."""
 
     n: int
@@ -104,7 +104,7 @@ class Lists(NamedTuple):
     """
 
     name: str
-    form: Format
+    form: Parameters
     graph: Any
     positions: Integers
     offsets: Integers
@@ -185,7 +185,7 @@ def mapped(path: str) -> Any:
         return np.memmap(file, np.uint8, "r") if Path(path).stat().st_size else np.empty(0, np.uint8)
 
 
-def _read_positions(base: str, form: Format, positions: Integers, bits: int) -> None:
+def _read_positions(base: str, form: Parameters, positions: Integers, bits: int) -> None:
     """Read the .offsets file; it holds the differences of the n + 1 positions."""
     name, n = base + ".offsets", form.n
     count = kernels.bv_positions(mapped(name), form.offsets_code, positions)
@@ -214,7 +214,7 @@ def _refuse(name: str, faults: Integers) -> None:
         )
 
 
-def _format(properties: Properties) -> Format:
+def _format(properties: Properties) -> Parameters:
     kind = properties.text("graphclass", "BVGraph").removeprefix("class ").rpartition(".")[2]
     if kind != "BVGraph":
         properties.refuse(f"a graph of class {kind} is not read, only a BVGraph: store it as one, by WebGraph's tools.")
@@ -234,7 +234,7 @@ def _format(properties: Properties) -> Format:
         codes.setdefault("BLOCK_COUNT", codes["BLOCKS"])
     usual = {part: _code(properties, DEFAULTS.get(part, "GAMMA"), k) for part in (*PARTS, "OFFSETS")}
     codes = usual | codes
-    return Format(
+    return Parameters(
         properties.integer("nodes"), properties.integer("arcs"),
         np.array([codes[part] for part in PARTS], np.int64), codes["OFFSETS"],
         properties.integer("windowsize", 7), properties.integer("minintervallength", 4),

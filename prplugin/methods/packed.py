@@ -21,7 +21,7 @@ from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, row_begins, to
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.types.array_module import Booleans, Scalar
 from prplugin.types.arrays import Array, address_of, namespace, to_device, to_host, to_memory
-from prplugin.types.edges import Csc, Floats, Integers, PackedParts, PackedRows, Part, bits_of
+from prplugin.types.edges import Csc, Floats, Integers, PackedPart, PackedParts, PackedRows, bits_of
 
 name = "packed"
 runs_on = "gpu"
@@ -143,7 +143,7 @@ class Packer:
         self.n, self.m, self.weighted, self._disjoint = n, 0, weighted, disjoint
         self.order: Integers | None = None
         self.position: Integers | None = None
-        self._parts: list[Part] = []
+        self._parts: list[PackedPart] = []
         self._largest = 0  # bytes of the largest piece
         self._collected: list[_Collected] = []
         self._arrays: list[Array] = []  # to which the table points
@@ -256,7 +256,9 @@ class Packer:
         table = np.stack([*columns, first + row_begins(columns[3], continued)], axis=1)
         self._arrays.append(data)
         self._tables.append(table)
-        self._parts[-1 if self._disjoint else len(self._parts) :] = [Part(start, first + pieces - start, bits, base)]
+        self._parts[-1 if self._disjoint else len(self._parts) :] = [
+            PackedPart(start, first + pieces - start, bits, base)
+        ]
         self._largest = max(self._largest, int(columns[1].max()))
 
 

@@ -33,7 +33,7 @@ def unrecorded(what: str, lane: str, stream: object) -> AbstractContextManager[N
     return nullcontext()
 
 
-class HostRows(NamedTuple):
+class GatheredRows(NamedTuple):
     """Rows that the host sums, longest first: row k is ``places[bounds[k]:bounds[k + 1]]``."""
 
     rows: Integers  # positions in the result, in the memory space of the graph
@@ -43,7 +43,7 @@ class HostRows(NamedTuple):
     weights: Floats | None  # normalized weights in float64
 
 
-def host_rows(runs: Layout, n: int) -> HostRows:
+def host_rows(runs: Layout, n: int) -> GatheredRows:
     """Copy runs of a graph of n vertices to the host."""
     assert runs.rows is not None
     xp = namespace(runs.begins)
@@ -75,7 +75,7 @@ def host_rows(runs: Layout, n: int) -> HostRows:
             weights.append(part)
     read_sources = xp.flatnonzero(read).astype(runs.sources.dtype)
     found = np.concatenate(weights) if weights else None
-    return HostRows(rows, read_sources, to_host(bounds), np.concatenate(places), found)
+    return GatheredRows(rows, read_sources, to_host(bounds), np.concatenate(places), found)
 
 
 class ThreadedSums:

@@ -20,7 +20,7 @@ from prplugin.types.arrays import synchronize
 from prplugin.types.edges import Blocks, Coo
 
 
-class Matrix(NamedTuple):
+class DenseMatrix(NamedTuple):
     """The layout of this method: n rows of n numbers, or weights, of edges."""
 
     entries: Array
@@ -28,7 +28,7 @@ class Matrix(NamedTuple):
 
 name = "dense"
 runs_on = "gpu"
-reads = Matrix, Coo
+reads = DenseMatrix, Coo
 memory = gpu_pull.MEMORY._replace(
     layout="matrix",  # which the graph does not keep
     made=Made(Rate(40, 8, 8), Rate(vertex=8)),  # pairs, their order and their entries, with buffers for sorting
@@ -94,7 +94,7 @@ class DensePull:
         small = threads in PART_OF_A_WARP
         self.threads = validate_int("threads", threads, multiple_of=8 if small else 32, at_most=1024)
         self._adjacency, self._keeper = adjacency, keeper
-        kept = keeper.kept(Matrix)
+        kept = keeper.kept(DenseMatrix)
         self._matrix: Array | None = None if kept is None else kept.entries
         # Normalized weights of parallel edges are summed first; a count of edges is exact, but its product is rounded.
         self.rounding_depth = gpu_pull.ROW_DEPTH + (compensated_depth(adjacency.m) if adjacency.weighted else 1)
@@ -106,7 +106,7 @@ class DensePull:
             self._keeper.keep(None)  # frees its memory first
             self._matrix = _matrix(self._adjacency, entry)
             synchronize("device")
-            self._keeper.keep(Matrix(self._matrix))
+            self._keeper.keep(DenseMatrix(self._matrix))
         n, types = self._adjacency.n, {"real_t": contributions.dtype, "entry_t": entry}
         arrays = self._matrix, contributions, row_sums
         runtime.run("papers/dense.cu", "dense_pull", runtime.blocks_for(n, 1), self.threads, n, *arrays, **types)

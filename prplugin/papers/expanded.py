@@ -83,7 +83,7 @@ class ExpandedPull:
         gpu_pull.launch_collect(collect, count, *pieces, self._partials, row_sums)
 
 
-class Pieces(NamedTuple):
+class ExpandedPieces(NamedTuple):
     """Runs of edges, one per non-empty row, and the boundaries of pieces among them: see pieces.cuh."""
 
     size: int  # edges per piece; the last may have fewer
@@ -92,7 +92,7 @@ class Pieces(NamedTuple):
     heads: Integers  # the run of the first edge of each piece, then the empty run
 
 
-def cut(offsets: Integers, size: int, index: DTypeLike) -> Pieces:
+def cut(offsets: Integers, size: int, index: DTypeLike) -> ExpandedPieces:
     """Partition the edges of compressed rows into pieces of `size`; row positions are of type `index`."""
     xp = namespace(offsets)
     rows = xp.flatnonzero(offsets[1:] > offsets[:-1])
@@ -100,4 +100,4 @@ def cut(offsets: Integers, size: int, index: DTypeLike) -> Pieces:
     cuts = xp.arange(0, int(offsets[-1]), size, dtype=starts.dtype)
     heads = xp.full(cuts.size + 1, rows.size, np.int64)
     heads[:-1] = xp.searchsorted(starts[:-2], cuts, side="right") - 1
-    return Pieces(size, rows.astype(index), starts, heads)
+    return ExpandedPieces(size, rows.astype(index), starts, heads)

@@ -77,7 +77,7 @@ class PackedRows(NamedTuple):
     rows: Integers
 
 
-class Part(NamedTuple):
+class PackedPart(NamedTuple):
     """Packed pieces that one launch sums."""
 
     first: int  # piece
@@ -93,7 +93,7 @@ class PackedParts(NamedTuple):
     """
 
     weighted: bool
-    parts: tuple[Part, ...]
+    parts: tuple[PackedPart, ...]
     table: Integers  # of streamed.cu, with addresses for offsets
     largest: int  # bytes of the largest piece
     arrays: tuple[Array, ...]  # to which the table points

@@ -363,12 +363,12 @@ def test_a_prepared_graph_keeps_the_dense_matrix():
     edges = pd.DataFrame({end: random.integers(0, 40, 30_000) for end in ("src", "dst")})
     graph = prplugin.Graph(on_gpu(edges))
     first = graph.rank(method="dense")
-    from prplugin.papers.dense import Matrix
+    from prplugin.papers.dense import DenseMatrix
 
-    matrix = graph._graph.adjacency.kept(Matrix)
+    matrix = graph._graph.adjacency.kept(DenseMatrix)
     assert int(matrix.entries.sum()) == len(edges)
     assert graph.rank(method="dense").ranks.tobytes() == first.ranks.tobytes()
-    assert graph._graph.adjacency.kept(Matrix) is matrix
+    assert graph._graph.adjacency.kept(DenseMatrix) is matrix
 
 
 def test_vertices_of_several_columns():

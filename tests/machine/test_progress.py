@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import prplugin
 from prplugin import progress
 from prplugin.cli import main
-from prplugin.progress import State
+from prplugin.progress import Progress
 
 EDGES = pd.DataFrame({"src": np.arange(9_000) % 700, "dst": np.arange(9_000) % 500})
 
@@ -67,19 +67,20 @@ def test_what_has_been_read_is_reported_of_all(tmp_path, monkeypatch, name, unit
 
 def test_a_state_is_described_with_percent_and_the_time_left():
     described = progress._Outlook()
-    assert described(State("vertices", 0, None, math.inf, 0.0))[0] == "preparing vertices"
-    assert described(State("vertices", 0, None, math.inf, 1.0, 0, 8 * 10**9, "bytes"))[0] == "reading"
-    text, done, total = described(State("vertices", 0, None, math.inf, 11.0, 2 * 10**9, 8 * 10**9, "bytes"))
+    assert described(Progress("vertices", 0, None, math.inf, 0.0))[0] == "preparing vertices"
+    assert described(Progress("vertices", 0, None, math.inf, 1.0, 0, 8 * 10**9, "bytes"))[0] == "reading"
+    text, done, total = described(Progress("vertices", 0, None, math.inf, 11.0, 2 * 10**9, 8 * 10**9, "bytes"))
     assert (text, done, total) == ("reading 25 % of 8 GB, 30 s left", 2 * 10**9, 8 * 10**9)
     assert (
-        described(State("vertices", 0, None, math.inf, 41.0, 8 * 10**9, 8 * 10**9, "bytes"))[0] == "preparing vertices"
+        described(Progress("vertices", 0, None, math.inf, 41.0, 8 * 10**9, 8 * 10**9, "bytes"))[0]
+        == "preparing vertices"
     )
-    assert described(State("edges", 0, None, math.inf, 42.0)) == ("preparing edges", 0, None)
-    described(State("iterations", 1, 11, 0.5, 50.0))
-    assert described(State("iterations", 3, 11, 0.125, 90.0))[0] == "iteration 3, error at most 1.2e-01, 3 min left"
+    assert described(Progress("edges", 0, None, math.inf, 42.0)) == ("preparing edges", 0, None)
+    described(Progress("iterations", 1, 11, 0.5, 50.0))
+    assert described(Progress("iterations", 3, 11, 0.125, 90.0))[0] == "iteration 3, error at most 1.2e-01, 3 min left"
     described = progress._Outlook()
-    described(State("vertices", 0, None, math.inf, 0.0, 0, 4_000, "rows"))
-    assert described(State("vertices", 0, None, math.inf, 4e3, 1_000, 4_000, "rows"))[0] == (
+    described(Progress("vertices", 0, None, math.inf, 0.0, 0, 4_000, "rows"))
+    assert described(Progress("vertices", 0, None, math.inf, 4e3, 1_000, 4_000, "rows"))[0] == (
         "reading 25 % of 4,000 rows, 3 h 20 min left"
     )
 
@@ -110,6 +111,6 @@ def test_a_line_tells_the_last_state():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(progress, "LINE_SECONDS", 0.01)
         with progress.lines(file) as report:
-            report(State("iterations", 7, None, 1e-3, 1.0))
+            report(Progress("iterations", 7, None, 1e-3, 1.0))
             time.sleep(0.1)
     assert file.getvalue().splitlines()[-1] == "0 s: iteration 7, error at most 1.0e-03"

@@ -63,11 +63,11 @@ def product_of(adjacency: Edges) -> tuple[Product, int]:
     its in-edges. The graph caches its arrays. Each ranking gets its own function, with its own buffer.
     """
     if adjacency.product is None:
-        adjacency.product = _EdgeList(adjacency)
+        adjacency.product = _GatherProduct(adjacency)
     return partial(adjacency.product, np.empty(adjacency.m)), adjacency.product.depth
 
 
-class _EdgeList:
+class _GatherProduct:
     """Product in NumPy: gather one term per edge, and sum the terms by target with `numpy.bincount`, without a sort."""
 
     def __init__(self, adjacency: Edges) -> None:
