@@ -26,7 +26,7 @@ from benchmarks.measure import timed
 from benchmarks.run import Part, chosen
 from prplugin.gpu import runtime
 from prplugin.graph.edges import Edges, Problem
-from prplugin.methods.engines.packed import by_key, sort_key
+from prplugin.methods.engines.packed_rows import by_key, sort_key
 from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.methods.packed import PackedPull, Packer
 from prplugin.options import Options

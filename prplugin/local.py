@@ -96,7 +96,7 @@ class LocalGraph:
 
     def packed(self) -> LocalGraph:
         """Return the graph with its edges packed on the host."""
-        from prplugin.methods.engines.packed import packed_graph
+        from prplugin.methods.engines.packed_rows import packed_graph
 
         state = self.state()
         with self._allocating():

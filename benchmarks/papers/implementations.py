@@ -21,7 +21,7 @@ from prplugin.graph.edges import Edges, Problem
 from prplugin.machine import this_machine
 from prplugin.methods import streamed as streaming
 from prplugin.methods.base import Step
-from prplugin.methods.engines import packed
+from prplugin.methods.engines import packed_rows
 from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.methods.registry import choose, methods
 from prplugin.options import Options
@@ -112,8 +112,8 @@ def _streamed(adjacency: Edges) -> tuple[list[float], str]:
 def packed_bytes(adjacency: Edges) -> int:
     """Return the bytes of a host graph's edges as `streamed` packs them, without normalized weights."""
     threads = this_machine().threads
-    rows = packed.Rows(*adjacency.get(Csc)).in_packing_order(adjacency.out_weight)
-    return sum(int(part.data.nbytes) for part in packed.packed(rows, threads))
+    rows = packed_rows.Rows(*adjacency.get(Csc)).in_packing_order(adjacency.out_weight)
+    return sum(int(part.data.nbytes) for part in packed_rows.packed(rows, threads))
 
 
 def streamed_note(chunks: int, copied: int, total: int) -> str:

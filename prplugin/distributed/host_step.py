@@ -10,7 +10,7 @@ from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard
 from prplugin.graph.edges import Problem, inverse_out_weight
 from prplugin.methods.base import Sum, Sums
-from prplugin.methods.engines.host_step import HostStep, product_of
+from prplugin.methods.engines.numpy_step import HostStep, product_of
 from prplugin.numerics import fan_in_for, group_sum_depth, rounding_depth
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Csc, Floats

@@ -170,7 +170,7 @@ class _PackedEdges:
     def add(self, source: Integers, destination: Integers, weights: Floats | None) -> None:
         """Add some edges."""
         from prplugin.methods.engines.gpu_pull import normalized
-        from prplugin.methods.engines.packed import by_key, sort_key
+        from prplugin.methods.engines.packed_rows import by_key, sort_key
 
         packer = self._packer
         if not packer.m and source.size:

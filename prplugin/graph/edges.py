@@ -74,7 +74,7 @@ class Edges:
     """
 
     product: Any = None
-    """Cache of `prplugin.methods.engines.host_step` between rankings."""
+    """Cache of `prplugin.methods.engines.numpy_step` between rankings."""
 
     _kept: object = None
     _step: tuple[str, Any] | None = None  # that a method has left for its next ranking, and the name of the method

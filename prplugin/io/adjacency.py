@@ -23,10 +23,10 @@ from prplugin.frames.matrices import check_offsets, check_vertices, checked_weig
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.edges import Edges, sum_out_weight
-from prplugin.io.blocks import check_memory, content
 from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.numbers import NumberText
 from prplugin.io.selection import EdgeFile, Selection
+from prplugin.io.text_blocks import check_memory, content
 from prplugin.machine import this_machine
 from prplugin.options import Duplicates
 from prplugin.types.edges import ANY, Compressed, Coo, Floats, Integers, index_dtype

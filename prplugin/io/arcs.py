@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.io.blocks import Block, blocks, check_memory, first_record
 from prplugin.io.comments import Comments
 from prplugin.io.formats import COMPRESSIONS, Properties, without_compression
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.io.text import TextColumn, read_columns
+from prplugin.io.text_blocks import Block, blocks, check_memory, first_record
 
 FIELDS = {"pattern": 2, "real": 3, "double": 3, "integer": 3}
 """Number of fields per entry, by the type of the values in the banner."""

@@ -33,7 +33,7 @@ class Comments:
         mark = rb"[%s]" % re.escape(self._marks) if characters else NONE
         blanks, empty = (rb"[ \t]*+", rb"[ \t\v\f\r\n]") if delimiter is None else (rb" *+", rb"[\r\n]")
         rest = rb"[^\r\n]*+"
-        # Groups are not possessive, and their repetitions are bounded: see `prplugin.io.blocks`.
+        # Groups are not possessive, and their repetitions are bounded: see `prplugin.io.text_blocks`.
         self._above = re.compile(rb"(?:%s++|%s%s%s[\r\n]){0,1000}" % (empty, blanks, mark, rest))
         self.line = blanks + mark + (b"" if anywhere else rb"++(?![^ \t\r\n])") + rest if characters else NONE
         """Pattern of a comment below the first record, without its line end."""

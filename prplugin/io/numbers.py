@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError
-from prplugin.io.blocks import check_memory
 from prplugin.io.comments import Comments
+from prplugin.io.text_blocks import check_memory
 from prplugin.machine import mapping_on, this_machine
 from prplugin.types.array_module import Booleans
 from prplugin.types.edges import Floats, Integers

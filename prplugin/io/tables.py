@@ -26,9 +26,9 @@ from prplugin.errors import InvalidEdgesError, listed, path_errors
 from prplugin.frames import device_files, row_groups
 from prplugin.frames.columns import Columns
 from prplugin.frames.parquet import Opened
-from prplugin.io.blocks import content, pieces
 from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.selection import EdgeFile, Selection, missing_endpoints
+from prplugin.io.text_blocks import content, pieces
 from prplugin.types.edges import Integers
 
 

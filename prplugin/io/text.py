@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, counted, printable
 from prplugin.frames import device_files
-from prplugin.io.blocks import COMMA_OR_SEMICOLON, WORKING_BYTES, Block, blocks, check_memory, first_record
 from prplugin.io.comments import Comments
 from prplugin.io.selection import RANKS, EdgeFile, Selection, missing_endpoints
+from prplugin.io.text_blocks import COMMA_OR_SEMICOLON, WORKING_BYTES, Block, blocks, check_memory, first_record
 from prplugin.options import Missing
 
 SAMPLE = 100  # number of records in the sample that decides what the columns are

@@ -26,11 +26,11 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavail
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.edges import Edges
 from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_rows
-from prplugin.io.blocks import check_memory
 from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, part_files
 from prplugin.io.selection import Selection
+from prplugin.io.text_blocks import check_memory
 from prplugin.machine import mapping_on, this_machine
-from prplugin.methods.engines.packed import Rows, joined, too_many
+from prplugin.methods.engines.packed_rows import Rows, joined, too_many
 from prplugin.types.edges import Compressed, Coo, Grouped, Integers, index_dtype
 
 EDGE_BYTES = 24  # lower bound of the bytes per edge to build the graph

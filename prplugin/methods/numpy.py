@@ -6,7 +6,7 @@ import numpy as np
 
 from prplugin.cpu.sums import total
 from prplugin.methods.base import Array, Edges, Floats, Machine, Made, Memory, Problem, Rate, Step, StepRounding, Sums
-from prplugin.methods.engines.host_step import HostStep, Product, product_of
+from prplugin.methods.engines.numpy_step import HostStep, Product, product_of
 from prplugin.numerics import rounding_depth
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Coo, Csc

@@ -17,7 +17,7 @@ from prplugin.graph.memory import Counts, Memory, Rate
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, row_begins, too_many
+from prplugin.methods.engines.packed_rows import COLUMNS, GROUP, Rows, row_begins, too_many
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.types.array_module import Booleans, Scalar
 from prplugin.types.arrays import Array, address_of, namespace, to_device, to_host, to_memory
@@ -60,9 +60,9 @@ cost = gpu_pull.cost_of(85e-6, edge=8.5e-12, weighted_edge=2.5e-11, vertex=3e-11
 def prepare(problem: Problem, machine: Machine) -> Step:
     """Group the edges by target, sort each row by source, and pack the edges on the GPU, part by part.
 
-    The order of the vertices is that of `prplugin.methods.engines.packed.sort_key`. Edges of a graph in host memory are
-    copied by part; edges that were packed when they were read stay as they are, and those packed on the host are copied
-    as they are. The graph keeps the packed edges for further rankings.
+    The order of the vertices is that of `prplugin.methods.engines.packed_rows.sort_key`. Edges in host memory are
+    copied by part; edges that were packed when they were read stay as they are, and those packed on the host are
+    copied as they are. The graph keeps the packed edges for further rankings.
     """
     adjacency = problem.adjacency
     edges = adjacency.held(PackedParts) or adjacency.kept(PackedParts)

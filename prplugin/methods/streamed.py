@@ -19,7 +19,7 @@ from prplugin.gpu import cupy, runtime
 from prplugin.graph.memory import Counts, footprint
 from prplugin.machine import this_machine
 from prplugin.methods.base import Edges, Floats, Machine, Memory, Problem, Rate, Step
-from prplugin.methods.engines import gpu_pull, packed
+from prplugin.methods.engines import gpu_pull, packed_rows
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.options import validate_int
 from prplugin.types.arrays import Array
@@ -36,7 +36,7 @@ REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 
 memory = Memory(
     layout_in="host",
-    step=Rate(packed.PIECE_BYTES * (1 / packing.PIECE + 1 / packed.PART), vertex=gpu_pull.MEMORY.step.vertex),
+    step=Rate(packed_rows.PIECE_BYTES * (1 / packing.PIECE + 1 / packed_rows.PART), vertex=gpu_pull.MEMORY.step.vertex),
     float64=Rate(vertex=4),
     more=gpu_pull.MEMORY.more,
     host=Rate(EDGE_BYTES, 4, 16),  # permutation of the vertices and its inverse, and their out-weights
@@ -48,7 +48,7 @@ def unavailable_reason(adjacency: Edges | None, machine: Machine) -> str | None:
     """Return why the vectors and two chunks of edges do not fit on the GPU, or None."""
     reason = runtime.unavailable_reason() or library.unavailable_reason()
     if reason is None and adjacency is not None:
-        reason = packed.too_many(adjacency.n)
+        reason = packed_rows.too_many(adjacency.n)
     if reason or adjacency is None:
         return reason
     return gpu_pull.unavailable_reason(memory._replace(chunks=2 * LEAST_BYTES), adjacency, machine, REMEDY)
@@ -101,10 +101,10 @@ class StreamedPull:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
         self._threads = this_machine().threads
-        self.rows = packed.Rows(*adjacency.get(Csc)).in_packing_order(adjacency.out_weight)
+        self.rows = packed_rows.Rows(*adjacency.get(Csc)).in_packing_order(adjacency.out_weight)
         self.order, self.position, self._out_weight = self.rows.order, self.rows.position, adjacency.out_weight
         chunker = _Chunker(chunk_bytes, 8 if adjacency.weighted else 0)
-        chunks = chunker.chunks(packed.packed(self.rows, self._threads))
+        chunks = chunker.chunks(packed_rows.packed(self.rows, self._threads))
         if self._directory is None:
             self.data = [_page_locked_copy(pieces, sum(piece.size for piece in pieces), np.uint8) for pieces in chunks]
         else:
@@ -133,7 +133,7 @@ class StreamedPull:
             columns = [self.data]
             if self.rows.weights is not None:
                 out_weight = self._out_weight if self.order is None else self._out_weight[self.order]
-                parts = packed.normalized_weights(self.rows, out_weight, dtype, self._threads)
+                parts = packed_rows.normalized_weights(self.rows, out_weight, dtype, self._threads)
                 if self._directory is None:
                     stored = _page_locked_copy(parts, sum(self._edges), dtype)
                 else:
@@ -162,7 +162,7 @@ class _Chunker:
         self.largest = 0  # bytes of the largest piece
         self._table = array("q")
 
-    def chunks(self, parts: Iterable[packed.Packed]) -> Iterator[list[Integers]]:
+    def chunks(self, parts: Iterable[packed_rows.Packed]) -> Iterator[list[Integers]]:
         """Yield the pieces of each chunk."""
         held: list[Integers] = []
         size = edges = 0
@@ -189,9 +189,9 @@ class _Chunker:
 
     def table(self) -> Integers:
         """Return the table of the pieces, and of one more at the end: see streamed.cu."""
-        table = np.array(self._table, np.int64).reshape(-1, packed.COLUMNS)
-        table = np.append(table, np.zeros((1, packed.COLUMNS), np.int64), axis=0)
-        table[:, 4] = packed.row_begins(table[:, 3], table[:, 4] == 1)
+        table = np.array(self._table, np.int64).reshape(-1, packed_rows.COLUMNS)
+        table = np.append(table, np.zeros((1, packed_rows.COLUMNS), np.int64), axis=0)
+        table[:, 4] = packed_rows.row_begins(table[:, 3], table[:, 4] == 1)
         return table
 
 

@@ -28,7 +28,7 @@ from prplugin.cpu.packing import PIECE
 from prplugin.cpu.sums import packed_depth
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.io import webgraph
-from prplugin.methods.engines.packed import Rows, joined, packed_graph
+from prplugin.methods.engines.packed_rows import Rows, joined, packed_graph
 from prplugin.methods.native import Pull
 from prplugin.numerics import fan_in_for
 from prplugin.types.edges import Csc, PackedRows

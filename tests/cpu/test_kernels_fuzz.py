@@ -23,7 +23,7 @@ import prplugin.papers
 from prplugin.cpu import kernels, packing, sums
 from prplugin.cpu.library import VARIABLES, Kernel
 from prplugin.io.webgraph import CODES, PARTS
-from prplugin.methods.engines.packed import Rows, joined
+from prplugin.methods.engines.packed_rows import Rows, joined
 
 SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 255, 256, 257, 1000, 5000]
 """With widths of vectors and sizes of blocks, plus and minus one."""

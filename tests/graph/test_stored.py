@@ -7,7 +7,7 @@ import pytest
 
 from prplugin.graph import stored
 from prplugin.graph.edges import Edges
-from prplugin.methods.engines.packed import packed_graph
+from prplugin.methods.engines.packed_rows import packed_graph
 from prplugin.types.edges import Coo, Csc, Csr
 
 SOURCE, DESTINATION = np.array([0, 2, 2, 1], np.int32), np.array([1, 0, 3, 1], np.int32)

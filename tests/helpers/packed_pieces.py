@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.methods.engines import packed as packing
+from prplugin.methods.engines import packed_rows as packing
 
 
 def unpack(piece, bits):

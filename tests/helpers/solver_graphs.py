@@ -9,7 +9,7 @@ import prplugin
 from prplugin.machine import this_machine
 from prplugin.methods import numpy as method
 from prplugin.methods.base import Sums
-from prplugin.methods.engines.host_step import HostStep
+from prplugin.methods.engines.numpy_step import HostStep
 from prplugin.types.edges import Coo
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import prplugin
 from prplugin.cli import main
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, PageRankError
-from prplugin.io import blocks
+from prplugin.io import text_blocks
 
 BANNER = "%%MatrixMarket matrix coordinate pattern general\n"
 
@@ -187,7 +187,7 @@ def test_comments_of_snap_stand_above_the_edges_or_apart():
 @pytest.mark.parametrize("piece", [1, 3, 7, 1 << 22])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_comments_and_skipped_lines_of_delimited_text(monkeypatch, piece, end):
-    monkeypatch.setattr(blocks, "PIECE_BYTES", piece)
+    monkeypatch.setattr(text_blocks, "PIECE_BYTES", piece)
     lines = ['"All Inlinks', "sep=;", "", '# by "x', "src;dst", '"a;', 'b";c', ' # d;"e', "#", "c;'#x'", "'#x';c", ""]
     write("e.csv", end.join(lines))
     ranks, report = rank("e.csv", comment="#", skip=2)

@@ -46,7 +46,7 @@ def written(folder, name):
 )
 def test_what_has_been_read_is_reported_of_all(tmp_path, monkeypatch, name, unit, memory):
     path = written(tmp_path, name)
-    monkeypatch.setattr("prplugin.io.blocks.PIECE_BYTES", 8_192)
+    monkeypatch.setattr("prplugin.io.text_blocks.PIECE_BYTES", 8_192)
     monkeypatch.setattr("prplugin.frames.row_groups.bytes_available", lambda: memory)
     states = []
     ranks = prplugin.pagerank(str(path), progress=states.append)

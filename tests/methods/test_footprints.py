@@ -9,7 +9,7 @@ import pytest
 
 from prplugin.graph.edges import Edges
 from prplugin.graph.memory import COPIED, CSC, NONE, Counts, Footprint, Made, Memory, Rate, footprint
-from prplugin.methods.engines import packed
+from prplugin.methods.engines import packed_rows
 from prplugin.types.edges import Blocks, Coo, Csc, Csr, Grouped, PackedParts, PackedRows
 
 N, M = 1_000, 50_000
@@ -115,7 +115,7 @@ def test_counts_of_a_graph_are_those_of_its_layouts():
 
     made = Edges.of_in_edges(by_target, listed.out_weight)
     assert (Counts.of(made).given, Coo in Counts.of(made).layouts, Csc in Counts.of(made).layouts) == (Csc, False, True)
-    in_pieces = packed.packed_graph(listed)
+    in_pieces = packed_rows.packed_graph(listed)
     assert Csc not in Counts.of(in_pieces).layouts
     in_parts = Edges(Grouped(PackedParts(False, (), by_target[1], 0, (), None, None), listed.out_weight, 4))
     assert Csc in Counts.of(in_parts).layouts  # as they are read as they are

@@ -17,7 +17,7 @@ from prplugin.graph.edges import Problem
 from prplugin.graph.memory import Counts, footprint
 from prplugin.machine import this_machine
 from prplugin.methods import packed, persistent
-from prplugin.methods.engines import packed as engine
+from prplugin.methods.engines import packed_rows as engine
 from prplugin.methods.packed import PackedPull, Packer
 from prplugin.types.edges import Coo, Csc, PackedParts
 

@@ -28,7 +28,7 @@ from prplugin.graph.memory import Counts
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.engines import packed as packing
+from prplugin.methods.engines import packed_rows as packing
 from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.methods.streamed import StreamedPull
 from prplugin.papers import expanded

@@ -15,7 +15,7 @@ from method_params import examples
 from prplugin.cpu import kernels
 from prplugin.cpu.packing import PIECE
 from prplugin.cpu.sums import BLOCK_ROWS, GroupSums, compensated_sums, packed_depth, total
-from prplugin.methods.engines.packed import Rows, joined
+from prplugin.methods.engines.packed_rows import Rows, joined
 from prplugin.methods.native import Pull
 from prplugin.numerics import FAN_IN, fan_in_for, group_sum_depth, rounding_depth
 
