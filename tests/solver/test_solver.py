@@ -330,6 +330,8 @@ def test_a_change_after_a_proposal_is_no_sign_of_stagnation():
     changes = [np.array(each) for each in ([1e-2, 1e-2], [1e-3, 1e-3], [5e-3, 5e-3], [1e-3, 0.0], [9e-4, 0.0])]
     passes, iterations, live = loop_of(changes, Proposal(passes=1, moved=moved), seeds=2)
     assert (passes, iterations.tolist(), live.tolist()) == (6, [6, 4], [False, False])
+    changes = [np.array([each, each]) for each in (1e-2, 1e-3, 5e-3, 1e-3, 9e-4)]
+    assert loop_of(changes, Proposal(passes=1), seeds=2)[0] == 6  # all have another iterate unless it says which
 
 
 def test_many_steps_in_one_call_stagnate_by_the_least_change():
