@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,8 @@ import prplugin
 from prplugin.graph.edges import Edges
 from prplugin.options import Options
 from prplugin.streams import local_pushes
-from prplugin.types.edges import Coo
+from prplugin.streams.local_pushes import LocalPushes
+from prplugin.types.edges import Coo, PackedRows
 
 N, M = 20_000, 100_000
 
@@ -156,10 +158,122 @@ def test_selections_are_those_of_all_ranks(edges, weight, alpha, seeds):
 def test_more_are_asked_for_than_have_ranks():
     chain = pd.DataFrame({"src": range(70_000), "dst": range(1, 70_001)})
     graph = prplugin.Graph(pd.concat([chain, pd.DataFrame({"src": [0, 0], "dst": [80_000, 80_001]})]))
-    ranking = graph.rank(personalization=[69_999], top=5, exclude=[0])
+    ranking = graph.rank(personalization=[69_999], top=5, exclude=[0, 1, 2])
     assert ranking.method == "push"
-    assert ranking.frame["vertex"].tolist() == [69_999, 70_000, 1, 2, 3]
+    assert ranking.frame["vertex"].tolist() == [69_999, 70_000, 3, 4, 5]
     assert ranking.frame["pagerank"].tolist()[2:] == [0.0] * 3
+    # The rank of vertex 70,000 is 0 in float32, so that it is one of those in order of position.
+    ranking = graph.rank(personalization=[69_999], top=3, alpha=1e-60, dtype="float32")
+    assert ranking.method == "push"
+    assert ranking.frame["vertex"].tolist() == [69_999, 0, 1]
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Return a list that receives the numbers that each call of the kernel gets, and its result."""
+    found, push = [], local_pushes.kernels.push_listed
+
+    def spy(**given):
+        spent = push(**given)
+        found.append(SimpleNamespace(**given, spent=spent))
+        return spent
+
+    monkeypatch.setattr(local_pushes.kernels, "push_listed", spy)
+    return found
+
+
+@pytest.mark.parametrize("options", [{}, {"tol": 1.5}, {"alpha": 0.5, "tol": 1e-9}, {"dtype": "float32", "tol": 1e-5}])
+def test_pushes_end_at_the_tolerance_or_at_their_budget(graph, calls, options):
+    ranking = graph.rank(personalization=[5], **options)
+    alpha, tol = options.get("alpha", 0.85), options.get("tol", 1e-6)
+    of_cast = 2.0**-24 if "dtype" in options else 0
+    n, m = N, graph.number_of_edges
+    (call,) = calls
+    assert ranking.method == "push"
+    assert call.ratio == pytest.approx(0.98 * (tol - of_cast) * (1 - alpha) / (2 * alpha), rel=1e-6)
+    steps = Options(alpha=alpha, tol=tol).rule.likely_steps(alpha, None)
+    assert call.budget == pytest.approx(steps * (n + m) / 6, rel=1e-12)
+    assert call.trial == pytest.approx(0.06 * (4 - 0.5 * np.log(min(tol, 1))) * (n + m), rel=1e-12)
+    assert ranking.iterations == -(-call.spent // m)
+    assert (call.spent > 0) == (ranking.iterations > 0)
+
+
+def test_checks_of_an_order_share_budget_and_trial(graph, calls):
+    ranking = graph.rank(personalization=[5], top=20, certified=True)
+    assert ranking.method == "push"
+    ratios = [call.ratio for call in calls]
+    assert len(calls) > 2
+    assert ratios == pytest.approx([8 ** (4 - at) * 0.98e-6 * 0.15 / 1.7 for at in range(len(calls))])
+    spent = np.cumsum([0, *(call.spent for call in calls)])
+    for name in ("budget", "trial"):
+        given = np.array([getattr(call, name) for call in calls])
+        np.testing.assert_allclose(given + spent[:-1], given[0], rtol=1e-12)
+    assert ranking.iterations == -(-spent[-1] // graph.number_of_edges)
+
+
+@pytest.mark.usefixtures("small_graphs")
+def test_passes_of_pushes_are_rounded_up(calls):
+    graph = prplugin.Graph(pd.DataFrame({"src": [1], "dst": [2]}), vertices=[3])
+    assert graph.rank(personalization=[1]).iterations == sum(call.spent for call in calls) > 0
+    assert graph.rank(personalization=[3]).iterations == 0
+
+
+def test_order_is_proved_by_gaps_that_exceed_that_of_the_bounds(graph, monkeypatch):
+    gaps, margins, of_gap, order_of = [], [], local_pushes.bounds.of_gap, local_pushes.order_of
+    monkeypatch.setattr(local_pushes.bounds, "of_gap", lambda *given: gaps.append(of_gap(*given)) or gaps[-1])
+    monkeypatch.setattr(
+        local_pushes, "order_of", lambda *given: margins.append((given[2], gaps[-1])) or order_of(*given)
+    )
+    assert graph.rank(personalization=[5], top=3, certified=True).certified
+    assert margins
+    assert all(2 * margin == gap > 0 for margin, gap in margins)
+
+
+@pytest.mark.usefixtures("small_graphs")
+def test_order_within_the_tolerance_that_is_not_proved(monkeypatch):
+    monkeypatch.setattr(local_pushes, "TRIAL_FRACTION", 1e3)
+    graph = prplugin.Graph(pd.DataFrame({"src": [1, 2, 3, 4], "dst": [2, 1, 4, 3]}))
+    ranking = graph.rank(personalization={1: 1.0, 3: 1.0 + 1e-12}, top=1, certified=True, tol=1e-3)
+    assert ranking.method == "push"
+    assert ranking.error_bound <= 1e-3
+    assert not ranking.certified
+    assert [tie.frame["vertex"].tolist() for tie in ranking.ties] == [[3, 1]]
+
+
+def adjacency(layout=Coo, m=60_000, n=10_000):
+    """Return the edges of a graph as `may_pay` looks at them."""
+    return SimpleNamespace(n=n, m=m, memory_space="host", given=layout)
+
+
+@pytest.mark.parametrize(
+    ("edges", "options", "seeds", "pays"),
+    [
+        (adjacency(), {}, 10, True), (adjacency(), {}, 11, False), (adjacency(m=59_999), {}, 1, False),
+        (adjacency(PackedRows), {}, 1, False), (adjacency(), {"stop": "delta"}, 1, False),
+        (adjacency(), {"method": "native"}, 1, False), (adjacency(), {"max_iter": 50}, 1, False),
+        (adjacency(), {"method_options": {"threads": 1}}, 1, False),
+        (SimpleNamespace(**vars(adjacency()) | {"memory_space": "device"}), {}, 1, False),
+    ],
+)  # fmt: skip
+def test_queries_that_pushes_may_answer(edges, options, seeds, pays, monkeypatch):
+    monkeypatch.setattr(local_pushes, "_budget", lambda *given: 640.0)  # whose 16th is 10 pushes
+    monkeypatch.setattr(local_pushes, "isinstance", lambda *given: False, raising=False)
+    assert LocalPushes.may_pay(edges, Options(**options), seeds) == pays
+
+
+def test_pushes_need_compiled_kernels(hide_kernels):
+    hide_kernels("none")
+    assert not LocalPushes.may_pay(adjacency(), Options(), 1)
+
+
+def test_a_query_takes_the_arrays_of_the_last_one(monkeypatch):
+    made, pushes, edges = [], LocalPushes(), Edges(Coo(np.array([0, 1]), np.array([1, 2]), None, 4))
+    of_query = local_pushes._Arrays
+    monkeypatch.setattr(local_pushes, "_Arrays", lambda *given: made.append(given) or of_query(*given))
+    seeds = np.array([0]), np.array([1.0])
+    ranks = [pushes.rank(edges, seeds, Options(), local_pushes.Wanted()).dense().tolist() for _ in range(3)]
+    assert len(made) == 1
+    assert ranks[0] == ranks[1] == ranks[2]
 
 
 @pytest.mark.parametrize(
@@ -324,7 +438,7 @@ def test_iterations_start_where_pushes_end():
     """The tolerance is below the rounding of the cast: nothing is pushed, so that q = v and R = 1."""
     alpha, n = 0.8, 4
     edges = Edges(Coo(np.array([0, 1]), np.array([1, 2]), None, n))
-    found = local_pushes.LocalPushes().rank(
+    found = LocalPushes().rank(
         edges, (np.array([0, 3]), np.array([0.75, 0.25])), Options(alpha=alpha, tol=1e-9, dtype="float32"),
         local_pushes.Wanted(),
     )  # fmt: skip
