@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from prplugin.cpu import kernels
 from prplugin.graph.edges import Edges
 from prplugin.numerics import rounding_depth
 from prplugin.streams import attempts
+from prplugin.streams import residual as residual_module
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.residual import Residual
 from prplugin.types.edges import Coo
@@ -178,28 +181,147 @@ def change(edges, residual, source, destination):
 
 @pytest.mark.parametrize("alpha", [0.3, 0.85])
 def test_estimate_after_a_change_is_of_the_residual(alpha):
-    """From c = n, without a residual: alpha ||r|| / (S (1 - alpha)), of the sum S of y before the change."""
+    """It grows by alpha / (S (1 - alpha)) times what |r| grows by where it changes; S is the sum of y before."""
     edges = unweighted()
     residual = Residual(edges, alpha, np.full(200, 1 / 200), np.full(200, 1 / 200))
-    residual.push(edges, 1e-11, math.inf)
-    sum_y = residual.y.sum()
+    residual.push(edges, 1e-2, math.inf)
+    sum_y, bound, r = residual.y.sum(), residual.bound, residual.r.copy()
     change(edges, residual, 3, 9)
-    expected = alpha * np.abs(residual.r).sum() / (sum_y * (1 - alpha))
-    assert expected > 1e-4
-    assert residual.bound == pytest.approx(expected, rel=1e-6)
+    changed = [3, *edges.out_edges.indices[edges.out_edges.begins[3] : edges.out_edges.ends[3]]]
+    assert set(np.flatnonzero(residual.r != r)) <= set(changed) == {*changed, *residual.changed} | {9}
+    grown = np.abs(residual.r[residual.changed]).sum() - np.abs(r[residual.changed]).sum()
+    assert grown > 1e-6
+    assert residual.bound == pytest.approx(bound + alpha * grown / (sum_y * (1 - alpha)), rel=1e-9)
 
 
-def test_pushes_near_a_change_end_at_the_tolerance():
+@pytest.fixture
+def calls(monkeypatch):
+    """Return a function that lets the calls of kernels that push a residual be recorded, and returns their list."""
+
+    def record(residual):
+        found, measure = [], residual.measure
+
+        def spy(kernel, **given):
+            call = SimpleNamespace(
+                **given | {"listed": given.get("listed", np.empty(0))[: given.get("count", [0])[0]].copy()}
+            )
+            call.before, call.scale = residual.bound, residual.sum_y * (1 - residual.alpha) / residual.alpha
+            call.spent = kernel(**given)
+            found.append(call)
+            return call.spent
+
+        def measured(*, center=False):
+            measure(center=center)
+            found[-1].center, found[-1].after = center, residual.bound
+
+        for name in ("push_listed", "push_all"):
+            monkeypatch.setattr(kernels, name, partial(spy, getattr(kernels, name)))
+        monkeypatch.setattr(residual, "measure", measured)
+        return found
+
+    return record
+
+
+@pytest.mark.parametrize(("tol", "pushes"), [(1e-2, False), (1e-4, True), (1e-6, True)])
+def test_pushes_near_a_change_end_at_the_tolerance(tol, pushes, calls):
     """The change leaves a bound below the first tolerance."""
-    spent = []
-    for tol in (1e-2, 1e-4, 1e-6):
-        edges = unweighted()
-        residual = Residual(edges, 0.85, None, np.full(200, 1 / 200))
-        residual.push(edges, 1e-11, math.inf)
-        change(edges, residual, 3, 9)
-        spent.append(residual.push(edges, tol, math.inf))
-        assert residual.bound <= tol
-    assert spent[0] == 0 < spent[1] < spent[2]
+    edges, n = unweighted(), 200
+    residual = Residual(edges, 0.85, None, np.full(n, 1 / n))
+    residual.push(edges, 1e-11, math.inf)
+    change(edges, residual, 3, 9)
+    r, changed = residual.r.copy(), residual.changed
+    found = calls(residual)
+    spent = residual.push(edges, tol, math.inf)
+    first = found[0]
+    least = residual_module.CANDIDATE_FACTOR * tol * first.scale / n
+    near = [vertex for vertex in sorted({*changed.tolist()}) if abs(r[vertex]) > least]
+    assert first.listed.tolist() == near
+    assert (first.listed_from, first.ratio, first.budget, first.trial) == (pytest.approx(least), 0.0, n, math.inf)
+    goal = max(np.abs(r[near]).sum() - (first.before - tol) * first.scale, 0.0)
+    assert first.goal == pytest.approx(goal, abs=1e-12)
+    assert residual.bound <= tol
+    assert spent == sum(call.spent for call in found)
+    assert (spent > 0) == pushes
+    assert not residual.changed.size
+
+
+@pytest.mark.parametrize("alpha", [0.85, 0.97])
+@pytest.mark.parametrize("most", [math.inf, 300_000, 100_000, 20_000, 0])
+@pytest.mark.parametrize("tol", [1e-7, 1e-2])
+def test_rounds_follow_their_rules(alpha, most, tol, calls):
+    """By the description of the module: which threshold and relaxation a round has, whether c changes, and when they end."""
+    n, m = 2000, 10_000
+    ends = (end.astype(np.int32) for end in local_edges(n, m))
+    edges = HostEdges(Edges(Coo(*ends, None, n)), None)
+    residual = Residual(edges, alpha, None, np.full(n, 1 / n))
+    found = calls(residual)
+    least, relaxation, spent, ended = 2 / (1 + alpha), 1.0, 0, residual.bound <= tol or most == 0
+    total = residual.push(edges, tol, most)
+    for call in found:
+        assert not ended
+        assert call.relaxation == pytest.approx(relaxation, rel=1e-12)
+        fraction = residual_module.UNPUSHED_FRACTION
+        assert call.threshold == pytest.approx(fraction * call.before * call.scale / (m + 4 * n), rel=1e-12)
+        assert call.center == (call.spent > residual_module.MIN_CENTERED_FRACTION * m)
+        spent, ratio = spent + call.spent, call.after / call.before
+        ended = call.after <= tol or spent >= most
+        if ratio >= 1:
+            ended, relaxation = ended or relaxation <= least, min(relaxation, least)
+        elif spent > most / 4 and spent + call.spent * math.log(tol / call.after) / math.log(ratio) > most:
+            ended = True
+        elif relaxation == 1 and ratio > residual_module.FAST_RATIO:
+            relaxation = 1 / (1 + alpha) + 1 / (1 + math.sqrt(1 - alpha**2))
+    assert ended
+    assert total == spent
+
+
+def test_nothing_is_pushed_at_the_tolerance():
+    edges = unweighted()
+    residual = Residual(edges, 0.85, None, np.full(200, 1 / 200))
+    assert residual.push(edges, residual.bound, math.inf) == 0
+
+
+@pytest.mark.parametrize("given_v", [False, True])
+def test_ranks_without_error_have_no_residual(given_v):
+    """Of a graph with vertices without out-edges: y is scaled so that r sums to 0."""
+    source, target = np.array([0, 1, 1, 2]), np.array([1, 2, 3, 0])
+    v = np.array([0.1, 0.2, 0.3, 0.4]) if given_v else np.full(4, 0.25)
+    step = np.zeros((4, 4))
+    np.add.at(step, (target, source), 1 / np.array([1, 2, 2, 1]))
+    step[:, 3] = v
+    exact = np.linalg.solve(np.eye(4) - ALPHA * step, (1 - ALPHA) * v)
+    residual = Residual(HostEdges(Edges(Coo(source, target, None, 4)), None), ALPHA, v if given_v else None, exact)
+    assert np.abs(residual.r).max() < 1e-13
+    assert residual.costs.tolist() == [5, 6, 5, 4]
+
+
+def test_vertices_are_added_between_those_of_a_residual(prepared):
+    _, residual = prepared
+    change_of, y, r, costs = np.array([4, 0]), residual.y.copy(), residual.r.copy(), residual.costs.copy()
+    residual.changed, positions = change_of, np.array([0, 2, 3, 4, 6, 7])
+    residual.add_vertices(8, positions)
+    assert residual.changed.tolist() == [6, 0]
+    new = [1, 5]
+    assert (residual.y[new] == (residual.c if residual.v is None else 0)).all()
+    assert (residual.r[new] == 0).all()
+    assert (residual.costs[new] == 4).all()
+    assert residual.v is None or (residual.v[new] == 0).all()
+    for found, old in ((residual.y, y), (residual.r, r), (residual.costs, costs)):
+        np.testing.assert_array_equal(found[positions], old)
+
+
+def test_costs_follow_changes():
+    edges = unweighted()
+    residual = Residual(edges, 0.85, None, np.full(200, 1 / 200))
+    change(edges, residual, 3, 9)
+    np.testing.assert_array_equal(residual.costs, edges.out_edges.ends - edges.out_edges.begins + 4)
+
+
+def test_residual_without_ranks_proves_nothing(prepared):
+    _, residual = prepared
+    residual.y[:] = 0
+    residual.measure()
+    assert (residual.bound, residual.sum_y) == (math.inf, 1.0)
 
 
 def test_rounds_that_reduce_nothing_end():
