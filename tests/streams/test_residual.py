@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import prplugin
+from prplugin import local
 from prplugin.cpu import kernels
 from prplugin.graph.edges import Edges
 from prplugin.numerics import rounding_depth
@@ -148,18 +149,21 @@ def test_rounds_take_few_passes(ends, alpha, most, monkeypatch):
 @pytest.mark.parametrize(("tol", "options"), [(1e-7, {}), (1.5, {}), (1e-6, {"dtype": "float32"})])
 def test_pushes_may_take_as_long_as_a_method(tol, options, monkeypatch):
     """From an error of 2 a method takes as many passes as one took, and from a smaller one fewer as it is nearer to tol."""
-    found, push = [], Residual.push
+    found, spent, push = [], [], Residual.push
 
     def spy(self, edges, goal, max_edges):
         found.append((self.bound, goal, max_edges))
-        return push(self, edges, goal, max_edges)
+        spent.append(push(self, edges, goal, max_edges))
+        return spent[-1]
 
     monkeypatch.setattr(Residual, "push", spy)
     graph = prplugin.Graph(pd.DataFrame({"src": [0, 1, 2, 2], "dst": [1, 2, 0, 3]}))
     graph.update(add=pd.DataFrame({"src": [3], "dst": [0]}))
     ranked = [graph.rank(tol=tol, method="numpy").iterations for tol in (1e-3, 1e-9, 1e-6)]
     graph.update(add=pd.DataFrame({"src": [3], "dst": [1]}))
-    assert graph.rank(tol=tol, **options).method == "push"
+    ranking = graph.rank(tol=tol, **options)
+    assert ranking.method == "push"
+    assert ranking.iterations == 1 - (-spent[0] // 6)  # the pass that computes the residual, and the pushes
     ((error, goal, most),) = found
     assert goal < tol if options else goal == tol  # the cast takes a part
     left = max(ranked) * max(0.0, math.log(min(error, 2.0) / tol) / math.log(2 / tol))
@@ -330,3 +334,39 @@ def test_rounds_that_reduce_nothing_end():
     residual = Residual(edges, 0.85, None, np.full(200, 1 / 200))
     assert residual.push(edges, 1e-18, 1e9) < 1e5
     assert 1e-18 < residual.bound < 1e-12
+
+
+def test_passes_of_residuals_that_are_kept_or_computed_anew(monkeypatch):
+    spent, push = [], Residual.push
+    monkeypatch.setattr(Residual, "push", lambda *given: spent.append(push(*given)) or spent[-1])
+    random = np.random.default_rng(0)
+    graph = prplugin.Graph(pd.DataFrame(random.integers(0, 50, (200, 2)), columns=["src", "dst"]), vertices=range(50))
+    graph.rank()
+    expected = [1, 0, 1]  # beside pushes: a new residual, one that is kept, and one computed anew
+    for at, fraction in enumerate((0.1, 0.1, 0.0)):
+        monkeypatch.setattr(attempts, "MAX_ROUNDING_FRACTION", fraction)
+        graph.update(add=pd.DataFrame({"src": [at], "dst": [at + 7]}))
+        ranking = graph.rank()
+        assert ranking.method == "push"
+        assert ranking.iterations == expected[at] - (-spent[at] // (201 + at))
+
+
+@pytest.mark.parametrize(("options", "most"), [({}, 5e-7), ({"method": "numpy"}, 1e-6)])
+def test_methods_go_on_to_half_the_tolerance_after_pushes(options, most, monkeypatch):
+    """So that pushes suffice after the next change."""
+    monkeypatch.setattr(attempts, "_max_pushes", lambda *_: 0.0)
+    random = np.random.default_rng(0)
+    graph = prplugin.Graph(
+        pd.DataFrame(random.integers(0, 900, (9000, 2)), columns=["src", "dst"]), vertices=range(900)
+    )
+    graph.rank(tol=1e-2)
+    graph.update(add=pd.DataFrame(random.integers(0, 900, (900, 2)), columns=["src", "dst"]))
+    asked = []
+    solve_by = local.solve_by
+    monkeypatch.setattr(
+        local, "solve_by", lambda *given, **more: asked.append(more["closer"]) or solve_by(*given, **more)
+    )
+    ranking = graph.rank(**options)
+    assert ranking.method != "push"
+    assert asked == [most]
+    assert ranking.error_bound <= most
