@@ -5,7 +5,7 @@ Other workers that hold partitions send them to it, and have no further part in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,13 +30,15 @@ Facts: TypeAlias = tuple[int, int, None]
 
 def build(
     read: Callable[..., LocalGraph], communicator: Communicator, frames: list[Frame], numbers: list[int],
-    how: EdgeOptions, *, lasting: bool,
+    names: list[Hashable], how: EdgeOptions, *, lasting: bool,
 ) -> tuple[LocalGraph, Facts | None]:  # fmt: skip
     """Build the graph on the first rank by `read`, that of `LocalGraph` for a list of frames; collective.
 
-    `numbers` are those of the partitions that this rank holds.
+    `numbers` are those of the partitions that this rank holds, and `names` those of the columns in use.
     """
     of_ranks = gather_results(communicator, lambda: (numbers, lengths_of(frames, numbers))[0])
+    if communicator.rank:
+        frames = [frame[names] if {*names} <= {*frame.columns} else frame for frame in frames]
     received = communicator.frames_on_first(frames)
     if communicator.rank:
         return None, None

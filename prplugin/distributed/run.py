@@ -90,7 +90,9 @@ class DistributedGraph:
         if self._alone:
             given = how.vertices if additional is None else parts_of.joined_ids(additional, several)
             alone = workers.scatter(replace(how, vertices=given))
-            self._given = [(*parts, alone) for parts in held]
+            used = *columns.source_names, *columns.destination_names, columns.weight_name, columns.time_name
+            names = [*dict.fromkeys(name for name in used if name is not None)]
+            self._given = [(*parts, names, alone) for parts in held]
         else:
             self._given = [(self._memory_space, *parts, columns_in_use, workers.scatter(additional)) for parts in held]
         self._read = read
