@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from prplugin.distributed.nccl import DeviceRanks
 
 HIGH_PRIORITY = -1  # of a stream; 0 is the default
+MIXING_FROM = 30.0  # as in gpu_merge: here a step of a history, which waits for the host, takes as long as three
 AHEAD = 2  # iterations enqueued before the host reads the sums of the first: as many as there are buffers of sums
 
 PLANS: dict[Any, Any] = {
@@ -151,7 +152,7 @@ class RowsStep(gpu_merge.MergedRows):
             before, self._change = self._change, taken[-1][0]
             rate = min(self._alpha, self._change / before) if 0 < before < math.inf else self._alpha
             stalls = self._change >= (1 + self._alpha) / 2 * before
-            far = rate > 0 and goal > 0 and self._change * rate**gpu_merge.MIXING_FROM > goal and before < math.inf
+            far = rate > 0 and goal > 0 and self._change * rate**MIXING_FROM > goal and before < math.inf
             self._mixes = self._mixes or far
             ended = ended or self._change <= goal or stalls or far or len(taken) == budget
         if not taken:
