@@ -49,9 +49,10 @@ class Progress:
     seconds : float
         Time in seconds since the call began.
     done, total : int
-        In the stage "vertices", how much of the input has been read; 0 and 0 where that is not known.
+        In the stage "vertices", how much of the input has been read or, with the unit "ids", factorized; 0 and 0 where
+        that is not known.
     unit : str
-        What `done` and `total` count: bytes of a file, as it is stored, or rows.
+        What `done` and `total` count: bytes of a file, as it is stored, rows, or ids.
     """
 
     stage: Literal["vertices", "edges", "iterations"]
@@ -78,6 +79,38 @@ def counting(total: int, unit: str) -> Callable[[int], None]:
         return lambda done: None
     watch.read(0, total, unit)
     return lambda done: watch.read(min(done, total), total, unit)
+
+
+class _Ids:
+    """Number of ids that threads have factorized, of so many."""
+
+    def __init__(self, watch: Watch, total: int) -> None:
+        self._watch, self._total, self._done, self._lock = watch, total, 0, threading.Lock()
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self._done = min(self._done + count, self._total)
+            self._watch.read(self._done, self._total, "ids")
+
+
+_ids: ContextVar[_Ids | None] = ContextVar("ids", default=None)
+
+
+@contextmanager
+def factorizing(total: int) -> Iterator[None]:
+    """Report what `counted_ids` counts, in this context and in copies of it, of so many ids."""
+    watch = _reading.get()
+    before = _ids.set(None if watch is None else _Ids(watch, total))
+    try:
+        yield
+    finally:
+        _ids.reset(before)
+
+
+def counted_ids(count: int) -> None:
+    """Report that so many more ids have been factorized."""
+    if (ids := _ids.get()) is not None:
+        ids.add(count)
 
 
 class Watch:
@@ -181,7 +214,8 @@ class _Outlook:
             done, total, text = state.iterations, state.expected or 0, f"iteration {state.iterations}"
             note = f", error at most {state.error_bound:.1e}"
         elif 0 < state.done < state.total:
-            done, total, text, note = state.done, state.total, "reading", f" of {_amount(state.total, state.unit)}"
+            done, total, text = state.done, state.total, "factorizing" if state.unit == "ids" else "reading"
+            note = f" of {_amount(state.total, state.unit)}"
         else:
             done, total, note = 0, 0, ""
             text = "reading" if state.total and not state.done else f"preparing {state.stage}"

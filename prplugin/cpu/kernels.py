@@ -30,6 +30,14 @@ factorize_few = Kernel(
 map_ids = Kernel("map_ids", "ids:I[m] low:i8 firsts:i8[pieces] lasts:i8[pieces] positions:K[n]? codes:K[m]! threads:i8")
 add_compensated = Kernel("add_compensated", "groups:I[k] terms:f8[k] sums:f8[n]! errors:f8[n]!")
 
+# --- strings.cpp: ids of text --------------------------------------------------------------------------------------
+
+enter_strings = Kernel("enter_strings", "data:u1[bytes] known:i8[count,3] slots:i8[size]!")
+factorize_strings = Kernel(
+    "factorize_strings",
+    "offsets:I[n+1] data:u1[bytes] first:i8 last:i8 slots:i8[size]! known:i8[most,3]! codes:i4[n]! count:i8[1]!",
+)
+
 # --- arcs.cpp: lists of arcs ---------------------------------------------------------------------------------------
 
 check_arcs = Kernel(

@@ -17,7 +17,7 @@ from prplugin.distributed.shard import lengths_of
 from prplugin.errors import WorkerLostError
 from prplugin.frames.columns import Frame
 from prplugin.options import EdgeOptions, Options
-from prplugin.progress import ProgressCallback, Watch
+from prplugin.progress import ProgressCallback, Watch, watching
 from prplugin.result.ranking import Rankings
 from prplugin.solver.loop import Outcome
 from prplugin.types.records import Considered, History
@@ -96,7 +96,9 @@ def ranked_once(
     report: ProgressCallback | None = None,
 ) -> tuple[list[Any], Report | None]:  # fmt: skip
     """Build a graph from the arguments `given` of `build`, and rank it; collective."""
-    graph, _ = build(read, communicator, *given, lasting=False)
+    with watching(report or False) as watch:
+        watch.stage("vertices")
+        graph, _ = build(read, communicator, *given, lasting=False)
     return ([], None) if graph is None else rank(communicator, graph, options, report)
 
 

@@ -168,7 +168,7 @@ class DistributedGraph:
         if self._shards:
             workers.check()
         topic = _watched(workers.client, watch, options)
-        logs = [None if topic is None else partial(_log_iteration, topic), *[None] * (len(graph) - 1)]
+        logs = [None if topic is None else _Log(topic), *[None] * (len(graph) - 1)]
         arguments: list[tuple[Any, ...]]
         if self._alone:
             program: Any = one_worker.rank if self._shards else partial(one_worker.ranked_once, self._read)
@@ -257,13 +257,17 @@ def unsupported(feature: str) -> MethodUnavailableError:
 
 
 def _watched(client: Client, watch: Watch, options: Options) -> str | None:
-    """Subscribe to the iterations of the first rank if progress is shown; return the topic, or None."""
+    """Subscribe to the states of the first rank if progress is shown; return the topic, or None."""
     if watch.report is None:
         return None
     watch.stage("edges")
     watched = watch.iterations(options, options.max_iter or 0)
     topic = f"prplugin-{uuid.uuid4().hex}"
-    client.subscribe_topic(topic, lambda event: watched(*event[1]))
+
+    def show(event: tuple[object, list[Any]]) -> None:
+        (watched if len(event[1]) == 2 else watch.read)(*event[1])
+
+    client.subscribe_topic(topic, show)
     return topic
 
 
@@ -303,7 +307,10 @@ def _ranked_once(
     program: Callable[..., Any], rank_part: Callable[..., Any], communicator: Communicator, given: Sequence[Any],
     *arguments: Any,
 ) -> Any:  # fmt: skip
-    return rank_part(communicator, program(communicator, *given), *arguments)
+    with watching(arguments[-1] or False) as watch:  # the last one receives the progress
+        watch.stage("vertices")
+        part = program(communicator, *given)
+    return rank_part(communicator, part, *arguments)
 
 
 def _update(communicator: Communicator, key: str, *arguments: Any) -> Any:
@@ -321,6 +328,16 @@ def _rows_of(places: Integers, joined: Frame) -> Any:
     return joined.iloc[places].reset_index(drop=True)
 
 
-def _log_iteration(topic: str, state: Progress) -> None:
-    if state.stage == "iterations":
-        get_worker().log_event(topic, [state.iterations, state.error_bound])
+class _Log:
+    """Sends states of the first rank to the driver; called first on the thread of a task."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._worker: Any = None
+
+    def __call__(self, state: Progress) -> None:
+        self._worker = self._worker or get_worker()  # other threads have none
+        if state.stage == "iterations":
+            self._worker.log_event(self._topic, [state.iterations, state.error_bound])
+        elif state.total:
+            self._worker.log_event(self._topic, [state.done, state.total, state.unit])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import copy_context
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -37,6 +38,7 @@ from prplugin.frames.host_columns import ObjectColumn
 from prplugin.frames.remedies import cast_advice, remedy
 from prplugin.frames.suggested import columns_present
 from prplugin.machine import mapping_on, this_machine
+from prplugin.progress import factorizing
 from prplugin.types.array_module import ArrayModule
 from prplugin.types.arrays import (
     NUMPY,
@@ -437,8 +439,9 @@ class Ids:
             return self.factorize(columns, kinds, names)
 
         threads = this_machine().threads_for(len(parts[0][0])) if self.memory_space == "host" else 1
-        with mapping_on(min(threads, len(endpoints))) as run:
-            found = list(run(factorize, endpoints, transposed(labels)))
+        with factorizing(sum(len(end[0]) for end in endpoints)), mapping_on(min(threads, len(endpoints))) as run:
+            contexts = [copy_context() for _ in endpoints]  # of this thread, in the others
+            found = list(run(lambda own, *given: own.run(factorize, *given), contexts, endpoints, transposed(labels)))
         codes, rows, distinct = zip(*found, strict=True)
         xp = namespace(codes[0])
         places = xp.concatenate(places_of(rows, len(endpoints[0][0])))
@@ -448,7 +451,8 @@ class Ids:
             self.concatenate([self.without_categories(column) for column in columns], label).take(order)
             for columns, label in zip(transposed(distinct), source_labels, strict=True)
         ]
-        merged, first, vertices = self.factorize(joined, kinds, source_labels)
+        with factorizing(order.size):
+            merged, first, vertices = self.factorize(joined, kinds, source_labels)
         new_codes = xp.empty(order.size, index_dtype(first.size))
         new_codes[order] = merged
         bounds = np.cumsum([0, *(each.size for each in rows)]).tolist()

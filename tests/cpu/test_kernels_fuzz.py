@@ -166,6 +166,20 @@ def factorize_few(draw: Draw) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def texts(draw: Draw) -> dict[str, Any]:
+    n = draw.size
+    offsets = np.append(0, np.cumsum(draw.integers(20, n)))
+    data, known = draw.integers(3, offsets[-1], "u1"), np.stack([np.arange(n), offsets[:-1], np.diff(offsets)], axis=1)
+    return {
+        "n": n, "bytes": data.size, "count": n, "most": n + 64, "size": 1 << (2 * n + 128).bit_length(), "first": 0,
+        "last": n, "data": data, "offsets": offsets.astype(draw.types.get("I", "i8")), "known": known,
+    }  # fmt: skip
+
+
+def factorize_strings(draw: Draw) -> dict[str, Any]:
+    return {name: value for name, value in texts(draw).items() if name not in ("known", "count")}
+
+
 def map_ids(draw: Draw) -> dict[str, Any]:
     n, m = draw.size, 3 * draw.size
     bounds = np.arange(4) * m // 3
@@ -386,6 +400,8 @@ INPUTS = {
     "order_rows": order_rows,
     "step_rows": step_rows,
     "count_ids": count_ids,
+    "enter_strings": texts,
+    "factorize_strings": factorize_strings,
     "add_compensated": add_compensated,
     "scatter": scatter,
     "batch_begin": batch,

@@ -482,6 +482,16 @@ def test_progress_is_reported_to_client(client):
     assert states[-1].error_bound <= 1e-6
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_factorization_on_workers_is_reported_to_client(client, workers):
+    rng, states = np.random.default_rng(0), []
+    edges = pd.DataFrame(rng.integers(0, 9_000, (90_000, 2)).astype(str), columns=["src", "dst"])
+    dd.from_pandas(edges, npartitions=2, sort=False).pagerank(progress=states.append, workers=workers)
+    counted = [state for state in states if state.unit == "ids"]
+    if prplugin.Graph(edges[:9]).rank().method == "native":  # else there are no kernels
+        assert any(state.done == state.total > 30_000 for state in counted)
+
+
 def test_errors_name_rows_of_whole_frame(client):
     edges = edges_of(7)
     edges.loc[[50, 350], "w"] = -1

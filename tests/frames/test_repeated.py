@@ -90,4 +90,4 @@ def test_words_in_lists_are_no_vertices(resolved):
     assert graph.rank(personalization=NAMES[:2], exclude=NAMES[50:]).frame.vertex.tolist() == NAMES[:50]
     again = graph.rank(personalization=NAMES[:2], exclude=[*NAMES[50:], "seeds"]).frame
     pd.testing.assert_frame_equal(again, expected)
-    assert resolved == ["exclude"]
+    assert resolved.count("exclude") == 1

@@ -62,10 +62,10 @@ def test_few_parameters_are_typed_any():
 
 
 MAX_LINES = {
-    "": 4_230,
+    "": 4_300,
     "cli": 1_340,
-    "cpu": 1_340,
-    "distributed": 3_280,
+    "cpu": 1_380,
+    "distributed": 3_310,
     "frames": 7_540,
     "gpu": 1_800,
     "graph": 1_285,
@@ -98,4 +98,4 @@ def test_benchmarks_keep_to_their_size():
 
 def test_the_kernels_of_the_cpu_do_not_grow():
     files = [path for path in (PACKAGE / "cpu").iterdir() if path.suffix in (".cpp", ".hpp")]
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 2_600
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 2_690

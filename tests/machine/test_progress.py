@@ -65,6 +65,18 @@ def test_what_has_been_read_is_reported_of_all(tmp_path, monkeypatch, name, unit
     assert len(states) < 200
 
 
+def test_ids_that_are_factorized_are_reported_of_all():
+    text = EDGES.astype(str).sample(30_000, replace=True, random_state=0)
+    states = []
+    pd.testing.assert_frame_equal(text.pagerank(progress=states.append), text.pagerank())
+    counted = [(state.done, state.total) for state in states if state.unit == "ids"]
+    if prplugin.Graph(EDGES).rank().method == "native":  # else there are no kernels
+        assert [done for done, _ in counted] == sorted(done for done, _ in counted)
+        assert counted[-1] == (60_000, 60_000)
+    state = progress.Progress("vertices", 0, None, math.inf, 2.0, 15_000, 60_000, "ids")
+    assert progress._Outlook()(state)[0] == "factorizing 25 % of 60,000 ids"
+
+
 def test_a_state_is_described_with_percent_and_the_time_left():
     described = progress._Outlook()
     assert described(Progress("vertices", 0, None, math.inf, 0.0))[0] == "preparing vertices"
