@@ -103,19 +103,17 @@ class GroupsPart:
                 columns = vertices.id_columns(rest, what)
             else:
                 columns, numbers = vertices.ids_and_numbers(rest, what)
-            ids: Ids = vertices.ids
-            owners = self.groups.owners_of([_on_host(ids, column) for column in columns[: len(self.by)]], what)
-            rows = np.flatnonzero(owners == self.rank)
+            columns = list(map(_on_host, columns))
+            rows = np.flatnonzero(self.groups.owners_of(columns[: len(self.by)], what) == self.rank)
             if not rows.size and what in ("exclude", "nstart"):
                 return sorted(words) or None
             if not rows.size and what == "personalization":
-                vertices.shares(ids.xp.zeros(len(vertices)), what)  # raises
-            at = ids.xp.asarray(rows)
-            own = [ids.take(column, at) for column in columns]
+                vertices.shares(vertices.ids.xp.zeros(len(vertices)), what)  # raises
+            own = [HOST.take(column, rows) for column in columns]
             if words:
                 return [*words, *plain_ids(own, np.arange(rows.size))]
             named = [*vertices.names, *([] if numbers is None else ["values"])]
-            return ids.frame_of(named, own if numbers is None else [*own, numbers[at]])
+            return HOST.frame_of(named, own if numbers is None else [*own, to_host(numbers)[rows]])
 
 
 @dataclass(frozen=True)
@@ -138,8 +136,10 @@ def _joined(columns: list[Column], label: str) -> Column:
     return HOST.as_column(HOST.concatenate([HOST.without_categories(column) for column in columns], label))
 
 
-def _on_host(ids: Ids, column: Column) -> Column:
-    return HOST.as_column(ids.to_host(column))
+def _on_host(column: Column) -> Column:
+    """Return a column of any library, or an array, as a Series of pandas."""
+    column = column.to_pandas() if hasattr(column, "to_pandas") else to_host(column)
+    return HOST.as_column(getattr(column, "array", column))
 
 
 def build_groups(
@@ -192,7 +192,7 @@ def _keys_of(ids: Ids, parts: Parts) -> list[tuple[Integers, list[Column]]]:
         rows = ids.complete_rows(frame, own)
         rows = np.arange(len(frame)) if rows is None else to_host(rows)
         columns = (ids.column_of(frame, at) for at in own.source[: own.by])
-        found.append((rows, [HOST.take(_on_host(ids, column), rows) for column in columns]))
+        found.append((rows, [HOST.take(_on_host(column), rows) for column in columns]))
     return found
 
 
@@ -285,7 +285,7 @@ def update_groups(communicator: Communicator, key: str, add: Frame | None, remov
         groups, frames, rows = known.groups, [], None
         for what, frame in (("add", add), ("remove", remove)):
             if frame is not None and all(name in frame.columns for name in known.by):  # else the graph refuses it
-                columns = [HOST.as_column(one) for one in HOST.columns_of(frame, known.by, what)]
+                columns = [_on_host(frame[name]) for name in known.by]
                 if what == "add":
                     own = [HOST.take(column, complete(columns)) for column in columns]
                     groups = groups.extended(own, [f"column {name!r}" for name in known.by])
