@@ -240,7 +240,7 @@ class Access:
                 if own and not self._rankings:
                     raise PageRankError("this graph is in use by this very thread: update it afterwards.")
                 self._waiting[place] = True
-                while self._rankings or self._updating is not None or next(iter(self._waiting)) is not place:
+                while self._rankings or next(iter(self._waiting)) is not place:  # an update stays there until it ends
                     if self._rankings and (own or not wait):
                         raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
                     self._condition.wait()

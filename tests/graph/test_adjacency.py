@@ -134,3 +134,17 @@ def test_spread_of_other_graphs_is_not_sampled(on_device, change):
         found = Edges.of_in_edges(found.get(Csc), found.out_weight)
         found.memory_space, found.given = "device", Blocks
     assert found.spread == 1.0
+
+
+def test_a_kept_step_is_freed_with_the_layout_and_taken_once():
+    kept, step = graph([0], [1], 2), object()
+    kept.keep_step("one", step)
+    assert (kept.has_step("one"), kept.has_step("other")) == (True, False)
+    kept.keep(object())
+    assert kept.take_step("one") is step
+    assert (kept.has_step("one"), kept.take_step("one")) == (False, None)
+    kept.keep_step("one", step)
+    assert kept.take_step("other") is None
+    kept.keep_step("one", step)
+    kept.keep(None)
+    assert not kept.has_step("one")

@@ -16,7 +16,7 @@ import pytest
 
 import prplugin
 from prplugin.machine import mapping_on
-from prplugin.streams.state import Reading
+from prplugin.streams.state import Access, Reading
 
 N = 400
 """Vertices of the graph before the first update."""
@@ -354,3 +354,42 @@ def test_all_that_uses_threads_does_without(startable, tmp_path):
         (tmp_path / "crawl" / kind).mkdir(parents=True)
         (tmp_path / "crawl" / kind / "part-0.txt.gz").write_bytes(gzip.compress(lines.encode()))
     assert prplugin.Graph.from_file(tmp_path / "crawl").number_of_edges == 1
+
+
+def test_a_reading_waits_for_an_update_in_progress():
+    access, order, begun, go_on = Access(), [], threading.Event(), threading.Event()
+
+    def update():
+        with access.updating(wait=True):
+            begun.set()
+            go_on.wait(10)
+            time.sleep(0.05)
+            order.append("update")
+
+    def read(ranking):
+        with access.reading(ranking=ranking):
+            order.append("reading")
+
+    with ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(update)]
+        assert begun.wait(10)
+        calls += [pool.submit(read, ranking) for ranking in (False, True)]
+        go_on.set()
+        for call in calls:
+            call.result()
+    assert order == ["update", "reading", "reading"]
+
+
+def test_updates_take_turns():
+    access, inside = Access(), []
+
+    def update():
+        with access.updating(wait=True):
+            inside.append(1)
+            assert len(inside) == 1
+            time.sleep(0.01)
+            inside.pop()
+
+    with ThreadPoolExecutor(4) as pool:
+        for call in [pool.submit(update) for _ in range(8)]:
+            call.result()

@@ -20,7 +20,7 @@ from method_params import examples
 import prplugin
 from conformance import bounds as exact
 from prplugin.cpu.sums import norm_depth, packed_depth
-from prplugin.graph.edges import Edges, Problem
+from prplugin.graph.edges import Edges, PartOfProblem, Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.numerics import StepRounding, compensated_depth, group_sum_depth, rounding_depth
@@ -96,6 +96,8 @@ def test_depth_of_vectors(n):
     none = np.empty(0, np.int32)
     adjacency = Edges(Coo(none, none, None, n))
     assert Problem(adjacency, 0.85).vector_depth == exact.vector_entry(n)
+    # Of a group: the values have the roundings of an entry, and what is added are those of a mean and a quotient.
+    assert PartOfProblem(adjacency, 0.85, np.full(n, 1 / n)).vector_depth == exact.vector_entry(n) + 4
 
 
 @given(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from fractions import Fraction
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -21,8 +22,10 @@ from solver_graphs import GRAPHS, Float32Step
 import prplugin
 from prplugin.graph.edges import Edges, Problem
 from prplugin.graph.equal_ranks import EqualRanks
+from prplugin.numerics import StepRounding
 from prplugin.options import Options
 from prplugin.solver import solve as solver
+from prplugin.solver.certificate import Certificate
 from prplugin.solver.top_k import OrderProof, least_gap, order_of
 from prplugin.types.edges import Coo
 
@@ -294,3 +297,28 @@ def test_least_gap_is_that_of_ranks_that_no_proof_makes_equal():
     assert least_gap(ranks[3:], 2, 0.2) == np.inf  # what is so far below the last is not looked at
     assert least_gap(ranks[3:6], 2, 0.2) == np.inf
     assert least_gap(ranks[:1], 1, 0.1) == np.inf
+
+
+@pytest.mark.parametrize("kth", [0.25, 0.03, 0.001])
+@pytest.mark.parametrize("early", [True, False])
+def test_the_first_check_is_due_at_an_estimated_gap(kth, early):
+    """Half of the digits of the tolerance, or a sixteenth of the k-th rank by k**2 times as many as are checked at once."""
+    k, tol, checked = 2, 1e-4, []
+    certificate = Certificate(0.85, 4, StepRounding(1, 1, 1, 1, 1), "float64", 1)
+    step = SimpleNamespace(ranks=lambda: np.array([0.5, kth, kth / 2, kth / 4]))
+
+    class Noted(OrderProof):
+        def _margin(self, ranks, certificate, bound):
+            checked.append(bound)
+            return bound
+
+    proof = Noted(k, lambda *_: False, tol, early=early)
+    assert not proof.prove(step, certificate, 1.0)
+    assert not checked
+    aim = min(1e-2, kth / k**2) if early else tol
+    assert proof.goal(certificate) == certificate.change_for(aim)
+    due = min(1e-2, max(tol, 16 * aim)) if early else tol
+    proof.prove(step, certificate, due * 1.01)
+    assert not checked
+    proof.prove(step, certificate, due)
+    assert checked == [due]

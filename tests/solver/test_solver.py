@@ -543,3 +543,19 @@ def test_rules_without_proof_have_a_limit_of_iterations(stop, seeds, monkeypatch
     with pytest.raises(prplugin.NotConvergedError, match="Allow a larger max_iter"):
         graph.rank(**how, nstart=nstart, max_iter=2_500)
     assert graph.rank(**how | {"stop": "error", "tol": 0.1}).converged
+
+
+@pytest.mark.parametrize("max_iter", [None, 7])
+def test_inexact_forms_may_take_twice_the_passes_of_exact_steps(max_iter):
+    """Unless their number is limited: roundings may keep changes above those of exact steps."""
+    budgets, options = [], Options(tol=1e-6, stop="delta", max_iter=max_iter)
+
+    class Following(Float32Step):
+        def follow(self, met, budget, least_move):
+            budgets.append(budget)
+
+    adjacency = adjacency_of(prplugin.Graph(GRAPHS["random"]))
+    step = Following(Problem(adjacency, options.alpha))
+    solver.solve(step, options, adjacency.n, 1 / adjacency.n, lambda *_: lambda *_: None)
+    moves = Certificate(options.alpha, adjacency.n, step.rounding, "float64", 1).moves(1e-6)
+    assert budgets == [max_iter or 2 * moves]

@@ -314,6 +314,16 @@ def test_vertices_are_added_between_those_of_a_residual(prepared):
         np.testing.assert_array_equal(found[positions], old)
 
 
+def test_rows_that_grow_by_any_number_of_edges_have_room():
+    edges, more, none = unweighted(10), np.arange(5000) % 10, np.empty(0, np.int64)
+    added = Coo(np.full(5000, 3), more, None, 10)
+    plan = edges.plan(added, Coo(none, none, None, 10), "sum", directed=True)
+    assert plan.used <= edges.out_edges.indices.size
+    edges.commit(plan)
+    assert edges.m == 5050
+    assert edges.out_weight[3] == np.bincount(edges.adjacency.get(Coo).source, minlength=10)[3]
+
+
 def test_costs_follow_changes():
     edges = unweighted()
     residual = Residual(edges, 0.85, None, np.full(200, 1 / 200))
