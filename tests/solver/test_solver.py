@@ -559,3 +559,16 @@ def test_inexact_forms_may_take_twice_the_passes_of_exact_steps(max_iter):
     solver.solve(step, options, adjacency.n, 1 / adjacency.n, lambda *_: lambda *_: None)
     moves = Certificate(options.alpha, adjacency.n, step.rounding, "float64", 1).moves(1e-6)
     assert budgets == [max_iter or 2 * moves]
+
+
+def test_bounds_of_inexact_forms_are_watched():
+    class Following(Float32Step):
+        def follow(self, met, budget, least_move):
+            return 3, True
+
+    adjacency, options, seen = adjacency_of(prplugin.Graph(GRAPHS["random"])), Options(tol=1e-6, stop="delta"), []
+    step = Following(Problem(adjacency, options.alpha))
+    outcome = solver.solve(step, options, adjacency.n, 1 / adjacency.n, lambda *_: lambda *state: seen.append(state))
+    assert seen == [(3, outcome.error_bound, ())]
+    assert (outcome.iterations, outcome.passes, outcome.converged, outcome.live) == (3, 3, True, False)
+    assert step.ranks().tolist() == [1 / adjacency.n] * adjacency.n  # those before the exact step that proves the bound
