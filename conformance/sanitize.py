@@ -117,7 +117,7 @@ def _build(frame: Any, weight: str | None) -> None:
     """Build and change device graphs with every kind of kernel, from the columns and from repeated columns."""
     import cupy
 
-    from prplugin.gpu.edges import GivenWeights, edges_by_id
+    from prplugin.gpu.factorize import GivenWeights, edges_by_id
     from prplugin.gpu.sort import TILE
     from prplugin.gpu.strings import factorize_strings
 
@@ -153,11 +153,11 @@ def _build(frame: Any, weight: str | None) -> None:
 
 def _build_blocks(columns: list[Any], expected: Edges) -> None:
     """Arrange the edges in blocks, as those of large frames, and take a few steps."""
-    from prplugin.gpu import edges as gpu_edges
+    from prplugin.gpu import factorize
 
-    usual, gpu_edges.BLOCKED = gpu_edges.BLOCKED, 1
-    edges, _ = gpu_edges.edges_by_id(columns, grouped=True)
-    gpu_edges.BLOCKED = usual
+    usual, factorize.BLOCKED = factorize.BLOCKED, 1
+    edges, _ = factorize.edges_by_id(columns, grouped=True)
+    factorize.BLOCKED = usual
     built, ranks = Edges(edges), []
     for method in (methods()["propagation-blocking"], methods()["persistent"]):
         step = method.prepare(Problem(built, 0.85), this_machine())

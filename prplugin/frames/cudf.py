@@ -17,7 +17,7 @@ from prplugin.types.arrays import to_host
 from prplugin.types.edges import Coo, Grouped, Integers
 
 if TYPE_CHECKING:
-    from prplugin.gpu.edges import GivenWeights
+    from prplugin.gpu.factorize import GivenWeights
 
 
 accepts = partial(is_plain_frame, "cudf")
@@ -48,7 +48,7 @@ def read_in_context(
     frame: Frame, columns: Columns, how: EdgeOptions, *, edge_list: bool
 ) -> tuple[Coo | Grouped, Vertices]:
     """Factorize the endpoints in device memory; raise MemoryError if it does not suffice."""
-    from prplugin.gpu.edges import edges_by_id, with_weights  # imports CuPy
+    from prplugin.gpu.factorize import edges_by_id, with_weights  # imports CuPy
 
     ids = ids_in("device")
     if (complete := ids.complete_rows(frame, columns)) is not None:

@@ -32,8 +32,7 @@ from prplugin.frames.host_columns import (
 )
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED, floats_refused, refuse_rows, unhashable_refused
-from prplugin.gpu.edges import GivenWeights
-from prplugin.gpu.factorize import as_kernel_ids, by_first_appearance, extremes, factorize_ids
+from prplugin.gpu.factorize import GivenWeights, as_kernel_ids, by_first_appearance, extremes, factorize_ids
 from prplugin.gpu.strings import Strings, factorize_strings
 from prplugin.types.array_module import ArrayModule
 from prplugin.types.arrays import Array, MemorySpace, copied, is_host, to_device

@@ -42,7 +42,7 @@ SORTED = 1 << 24
 """Edges that are sorted by target, as packed edges are, to see whether their sources are scattered."""
 
 EDGE_BYTES, WEIGHT_BYTES = 33, 24
-"""Peak memory of joining frames and factorizing their edges, per edge and per weight: see `prplugin.gpu.edges`."""
+"""Peak memory of joining frames and factorizing their edges, per edge and per weight: see `prplugin.gpu.factorize`."""
 
 
 def fit_at_once(rows: int, *, weighted: bool) -> bool:

@@ -294,7 +294,7 @@ def test_degrees_are_binned_for_many_groups_of_several_rows(monkeypatch):
 
 def given_weights(weights):
     """Return weights as a column of the caller, which the graph has to copy."""
-    from prplugin.gpu.edges import GivenWeights
+    from prplugin.gpu.factorize import GivenWeights
 
     def refuse(floats):
         raise ValueError("bad weights")
@@ -303,7 +303,7 @@ def given_weights(weights):
 
 
 def assert_grouped_as_on_host(source, destination, weights=None, *, grouped=True):
-    from prplugin.gpu.edges import edges_by_id
+    from prplugin.gpu.factorize import edges_by_id
 
     codes, expected_ids = factorize_ids([source, destination])
     rows = Coo(*codes, weights, expected_ids.size)
@@ -409,7 +409,7 @@ def test_id_range_wider_than_edge_count_is_not_grouped():
 
 
 def test_extra_vertices_or_grouped_false_are_not_grouped():
-    from prplugin.gpu.edges import edges_by_id
+    from prplugin.gpu.factorize import edges_by_id
 
     columns = to_device(*np.random.default_rng(0).integers(0, 100, (3, 5000)))
     assert isinstance(edges_by_id(columns, grouped=True)[0], Coo)
@@ -481,7 +481,7 @@ def test_grouping_of_weighted_edges_with_64_bit_look_back(monkeypatch):
 @pytest.mark.parametrize("m", [1, 2000, 5000])
 @pytest.mark.parametrize("bad", [-1.0, -SMALLEST, np.nan, -np.nan, np.inf, -np.inf])
 def test_invalid_weights_raise(bad, m):
-    from prplugin.gpu.edges import edges_by_id
+    from prplugin.gpu.factorize import edges_by_id
 
     endpoints = to_device(*np.random.default_rng(0).integers(0, 100, (2, m)))
     for row in (0, m - 1):
@@ -510,7 +510,7 @@ def test_extremes_of_ids_and_weights():
 @pytest.mark.parametrize("weights", [[1.0, LARGEST, LARGEST], [LARGEST, LARGEST / 2, LARGEST / 2]])
 @pytest.mark.parametrize("m", [3, 6000])
 def test_overflowing_out_weights_are_found(m, weights):
-    from prplugin.gpu.edges import edges_by_id
+    from prplugin.gpu.factorize import edges_by_id
 
     source, destination, given = np.arange(m) // 3, np.arange(m) % 7, np.full(m, 3.0)
     given[:3] = weights

@@ -147,22 +147,22 @@ def test_layout_has_every_edge_in_both_orders(method, shape, sort, dtype, sizes)
 def test_frames_arranged_in_blocks_agree_with_sorted_ones(method, dtype, monkeypatch):
     import cudf
 
-    from prplugin.gpu import edges
+    from prplugin.gpu import factorize
 
     random = np.random.default_rng(8)
     ids = np.sort(random.choice(60_000, 40_000, replace=False)) - 7_000  # some ids of the range do not occur
     columns = {name: ids[(40_000 * random.random(400_000) ** 3).astype(int)].astype(dtype) for name in ("src", "dst")}
     frame = cudf.DataFrame(columns)
     by_pandas = prplugin.Graph(pd.DataFrame(columns)).rank(method="numpy", tol=1e-10)
-    monkeypatch.setattr(edges, "BLOCKED", 1)
-    monkeypatch.setattr(edges, "BLOCKED_RANGE", 1)
+    monkeypatch.setattr(factorize, "BLOCKED", 1)
+    monkeypatch.setattr(factorize, "BLOCKED_RANGE", 1)
     graph = prplugin.Graph(frame)
     assert graph._graph.adjacency.given is Blocks
     for how in "propagation-blocking", "persistent", "dense":
         ranking = graph.rank(method=how, tol=1e-10)
         assert ranking.frame["vertex"].to_pandas().tolist() == by_pandas.frame["vertex"].tolist()
         assert np.abs(ranking.ranks.get() - by_pandas.ranks).sum() <= 2e-10
-    monkeypatch.setattr(edges, "BLOCKED", 1 << 40)
+    monkeypatch.setattr(factorize, "BLOCKED", 1 << 40)
     for kind in "csc", "csr":
         ours, sorted_by_target = getattr(graph, kind)(), getattr(prplugin.Graph(frame), kind)()
         assert (ours.offsets == sorted_by_target.offsets).all()
