@@ -208,6 +208,8 @@ def test_number_of_workers(client, one_worker, monkeypatch):
         assert f"ranked on {count} of 3 workers, as requested" in explained(ranking)
         assert_same_ranks(ranking.frame, edges.pagerank())
         assert_same_ranks(frame.pagerank(workers=count), edges.pagerank())
+    of_groups = prplugin.Graph(frame.assign(group=frame["src"] % 5), by="group", workers=2).rank()
+    assert of_groups.workers == of_groups.frame.npartitions == 2
     monkeypatch.setattr("prplugin.distributed.workers.MOST_THREADS", 2)
     ranking = prplugin.Graph(frame).rank()
     assert "ranked on 3 workers: their 3 threads are more than 2 times those of one" in explained(ranking)
