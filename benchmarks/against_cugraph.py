@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from benchmarks import first_call, iterations
+from benchmarks import iterations
 from benchmarks.generate import cube, local_web, purchases, rmat, scattered, scattered_ids, uniform, weighted
 from benchmarks.measure import alternately, take_memory_from_a_pool, timed
 from benchmarks.reference import reference
@@ -151,7 +151,7 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
     """
     found = []
     if any(word in "first call" for word in only):
-        measure = partial(_rows_or_reason, {"what": "first call"}, partial(first_call.rows, quick))
+        measure = partial(_rows_or_reason, {"what": "first call"}, partial(iterations.first_calls, quick))
         found.append(Part("first call", measure))
     for name, make, cases in graphs(data, quick):
         wanted = [
