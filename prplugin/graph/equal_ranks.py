@@ -111,7 +111,7 @@ class EqualRanks:
             vertex for vertex, _ in counts.items() ^ other_counts.items()
         }  # faster than subtraction of counters
         left, right = (
-            self._by_degree_and_rank([v for v in differing for _ in range(more.get(v, 0) - fewer.get(v, 0))], ranks)
+            self._by_degree_and_rank([v for v in differing for _ in range(more[v] - fewer[v])], ranks)
             for more, fewer in ((counts, other_counts), (other_counts, counts))
         )
         if any(one[0] != other[0] for one, other in zip(left, right, strict=True)):

@@ -144,9 +144,10 @@ SEEDED = [(group, rows["src"].unique()[at]) for at in (1, 0) for group, rows in 
         ({"among": SEEDED[:9], "top": 2}, {"top": 2}),
         ({"nstart": SEEDED}, {}),
         ({"tol": 0, "max_iter": 3}, {"tol": 0, "max_iter": 3}),
+        ({"tol": 0, "max_iter": 0}, {"tol": 0, "max_iter": 0}),
         ({"scale": "n", "dtype": "float32"}, {"scale": "n", "dtype": "float32"}),
     ],
-    ids=["plain", "top", "neighbours", "among", "start", "power", "type"],
+    ids=["plain", "top", "neighbours", "among", "start", "power", "start alone", "type"],
 )
 def test_seeds_are_ranked_in_their_group(options, of_group):
     found = GRAPH.rank(seeds=SEEDED, **options)
