@@ -194,7 +194,7 @@ class Vertices:
             return ids.xp.full(len(columns[0]), -1)
         if self.kinds == ["integer"]:  # in ascending order
             # Few of the host are looked up with fewer calls of CuPy.
-            few = type(columns[0]).__module__.startswith("pandas.") and len(columns[0]) <= FEW_VERTICES
+            few = type(columns[0]).__module__.partition(".")[0] == "pandas" and len(columns[0]) <= FEW_VERTICES
             wanted = ids_in("host" if few else self.memory_space).integers(columns[0], what)
             return find_integers(ids.integers(self.columns[0]), wanted)
         return ids.positions(self.series, columns, self.kinds, what)

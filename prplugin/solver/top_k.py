@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from prplugin.cpu.sums import total
 from prplugin.methods.base import Step
 from prplugin.solver.certificate import Certificate
-from prplugin.types.arrays import highest, namespace, to_host
+from prplugin.types.arrays import few_highest, namespace, to_host
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.records import Order, TieRows
 
@@ -82,9 +82,9 @@ class OrderProof:
             return False
         ranks = step.ranks()
         margin = self._margin(ranks, certificate, bound)
-        near, gap = self._candidates_of(ranks, 2 * margin, NEAR), math.inf
+        gap = math.inf
         if bound > self._tol:
-            gap = _least_gap(near[1], self._k)
+            gap = _least_gap(self._candidates_of(ranks, 2 * margin, NEAR)[1], self._k)
         if gap > 2 * margin:
             self._order = self._order_of(ranks, margin)
             if self._order.proved:
@@ -93,7 +93,8 @@ class OrderProof:
             if gap > 2 * margin:
                 gap = CHECK_FACTOR * bound  # unknown: some candidates for equality are not proved equal
         # No gap exceeds the highest rank, and a gap is needed that exceeds 2 * margin, which is about the bound.
-        due = min(max(gap, CHECK_FACTOR * bound), float(near[1][0]))
+        highest = float(self._candidates_of(ranks, 2 * margin, NEAR)[1][0])
+        due = min(max(gap, CHECK_FACTOR * bound), highest)
         self._due, self._aim = due, gap
         return False
 
@@ -187,14 +188,20 @@ def _candidates(ranks: Floats, k: int, width: float, relative: float) -> tuple[I
 
     Both are in descending order of the ranks.
     """
-    xp = namespace(ranks)
-    if k < ranks.size:
-        kth, below = to_host(ranks[highest(ranks, k + 1)[-2:]]).tolist()
-        # No rounding is lost: a rank whose exact distance is at most the width is at least the rounded difference.
-        lowest = kth - min(width, relative * kth)
-        rows = xp.flatnonzero(ranks >= min(below, lowest))
-    else:
-        rows = xp.arange(ranks.size)
+    rows, values = _falling(ranks, few_highest(ranks, max(1, min(k + 1, ranks.size))))
+    if k >= ranks.size:
+        return rows, values
+    kth, below = values[k - 1 : k + 1].tolist()
+    # No rounding is lost: a rank whose exact distance is at most the width is at least the rounded difference.
+    lowest = min(below, kth - min(width, relative * kth))
+    if lowest < values[-1]:
+        rows, values = _falling(ranks, namespace(ranks).flatnonzero(ranks >= lowest))
+    reached = int(np.count_nonzero(values >= lowest))
+    return rows[:reached], values[:reached]
+
+
+def _falling(ranks: Floats, rows: Integers) -> tuple[Integers, Floats]:
+    """Return positions and values, on the host and in descending order of the ranks at `rows`, which ascend."""
     rows, values = to_host(rows), to_host(ranks[rows])
     falling = np.argsort(-values, kind="stable")
     return rows[falling].astype(np.int64), values[falling]

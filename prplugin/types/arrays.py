@@ -97,7 +97,7 @@ def find_integers(ids: Integers, wanted: Integers) -> Integers:
     """Return the position of each wanted integer in non-empty, ascending ids, or -1, in the memory of `wanted`."""
     xp = namespace(ids)
     cast = wanted.astype(ids.dtype, copy=False)  # integers outside the range of the type of the ids are absent
-    in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
+    in_range = cast is wanted or (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
     found = xp.minimum(xp.searchsorted(ids, xp.asarray(cast)), ids.size - 1)
     found, near = all_to_memory(memory_space_of(wanted), found, ids[found])
     return namespace(wanted).where(in_range & (near == cast), found, -1)
@@ -195,22 +195,26 @@ MOST_IN_A_BLOCK = 64  # maximum size of the blocks whose maxima give a lower bou
 
 def highest(ranks: NDArray[np.floating], k: int) -> Integers:
     """Return the positions of the k highest ranks in descending order; equal ranks in order of position."""
+    rows = few_highest(ranks, k)
+    return rows[namespace(ranks).argsort(-ranks[rows], kind="stable")[:k]]
+
+
+def few_highest(ranks: NDArray[np.floating], k: int) -> Integers:
+    """Return the positions, ascending, of all ranks that reach some value: the k highest, and not many more."""
     xp = namespace(ranks)
     block = min(MOST_IN_A_BLOCK, ranks.size // (4 * k))
     if block <= 1:
-        rows = xp.arange(ranks.size)
-    else:
-        # The k-th highest of the maxima of blocks is at most the k-th highest of all, and few entries reach it.
-        width = ranks.size // block
-        maxima = ranks[: block * width].reshape(block, width).max(axis=0)
-        least = xp.sort(maxima)[-k]
-        if is_host(ranks):  # only in few blocks
-            blocks = (np.arange(block)[:, None] * width + np.flatnonzero(maxima >= least)).ravel()
-            rows = np.append(blocks, np.arange(block * width, ranks.size))
-            rows = rows[ranks[rows] >= least]
-        else:
-            rows = xp.flatnonzero(ranks >= least)
-    return rows[xp.argsort(-ranks[rows], kind="stable")[:k]]
+        return xp.arange(ranks.size)
+    # The k-th highest of the maxima of blocks is at most the k-th highest of all, and few entries reach it.
+    width = ranks.size // block
+    maxima = ranks[: block * width].reshape(block, width).max(axis=0)
+    least = xp.sort(maxima)[-k]
+    if not is_host(ranks):
+        return xp.flatnonzero(ranks >= least)
+    blocks = (np.arange(block)[:, None] * width + np.flatnonzero(maxima >= least)).ravel()  # few
+    rows = np.append(blocks, np.arange(block * width, ranks.size))
+    found: Integers = rows[ranks[rows] >= least]
+    return found
 
 
 # --- objects of libraries that may not be loaded ------------------------------------------------------------------

@@ -280,6 +280,7 @@ class MergeStep(MergedRows):
         # After a mix, ranks and the contributions and dangling mass of them are scaled: two roundings more for each.
         self._rounding = self.rounding = rounding._replace(edge=rounding.edge + 2, dangling=rounding.dangling + 2)
         self._stored: Argument | None = None  # history of this ranking or of one before
+        self._kept = 0  # bytes, of which there were enough
         self._slow: tuple[Any, ...] = ()  # a ranking that needed a history, and the window of that
         self.reuse(problem)
 
@@ -287,7 +288,10 @@ class MergeStep(MergedRows):
         stored = 0 if self._stored is None else self._stored.values["vectors"].nbytes
         if not self._plan.rest():
             self._contributions, self._edges = [], ()
-        return runtime.fits(KEPT_PART * (self._workspace.nbytes + stored + self._plan.nbytes))
+        kept = self._workspace.nbytes + stored + self._plan.nbytes
+        if kept > self._kept and runtime.fits(KEPT_PART * kept):  # not each time, since it may query the memory
+            self._kept = kept
+        return kept <= self._kept
 
     def reuse(self, problem: Problem) -> None:
         self._set_equation(problem.on("device"))
