@@ -132,11 +132,11 @@ class GroupsReport:
     bounds: Any
 
 
-def _joined(columns: list[Column], label: str) -> Column:
-    return HOST.as_column(HOST.concatenate([HOST.without_categories(column) for column in columns], label))
+def _joined(columns: list[Column], label: str) -> Any:
+    return HOST.as_column(HOST.concatenate([HOST.without_categories(each) for each in columns], label))
 
 
-def _on_host(column: Column) -> Column:
+def _on_host(column: Any) -> Any:
     """Return a column of any library, or an array, as a Series of pandas."""
     column = column.to_pandas() if hasattr(column, "to_pandas") else to_host(column)
     return HOST.as_column(getattr(column, "array", column))

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard, of_ghosts
-from prplugin.frames.columns import Column
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.solver.certificate import Certificate, U
 from prplugin.solver.top_k import Equal, OrderProof
@@ -133,5 +132,5 @@ class SharedEqualRanks(EqualRanks):
         values = np.empty(wanted.size)
         for rank, sent in enumerate(self._communicator.all_gather(to_host(array[own]))):
             values[owner == rank] = sent
-        found: list[Column] = values.tolist()
+        found: list[float] = values.tolist()
         return found

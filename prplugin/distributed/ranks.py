@@ -170,7 +170,7 @@ class GraphVertices(Vertices):
     @cached_property
     def on_host(self) -> Vertices:
         """The vertices that this rank owns, with ids on the host, where few calls need them."""
-        return Vertices(self.names, list(map(to_host, self.columns)), self.kinds)
+        return Vertices(self.names, list(map(to_host, cast("list[Array]", self.columns))), self.kinds)
 
     def __len__(self) -> int:
         return self.n
@@ -340,7 +340,7 @@ class _Part:
         rankings = np.repeat(np.arange(len(results)), [each.size for each in positions])
         own = np.concatenate([to_host(result.ranks) for result in results])
         *columns, ranks = self._gathered(np.concatenate(positions), own)
-        rows = np.arange(ranks.size if self._vertices.communicator.rank == 0 else 0)
+        rows = np.arange(len(ranks) if self._vertices.communicator.rank == 0 else 0)
         return self._frame(self._typed(columns), rows, ranks[rows], rankings[rows], 0)
 
     def separate(self, rank: int, results: list[_Result], counts: list[list[int]]) -> list[Frame]:

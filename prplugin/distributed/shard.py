@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from prplugin.errors import InvalidEdgesError, full_name, overflow_error
 from prplugin.frames.columns import Column, Columns, Frame
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.partitions import format_vertices
-from prplugin.frames.parts import CommonType, Parts, common_types, complete_parts, integers_of
+from prplugin.frames.parts import CommonType, Endpoints, Parts, common_types, complete_parts, integers_of
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.graph.edges import Edges, factorize_ids
@@ -144,7 +144,7 @@ def build(
     """
     stages, ids, times, clock = Stages(), ids_in(memory_space), None, None
     if additional is not None and communicator.rank:
-        additional = [column.iloc[:0] for column in additional]
+        additional = [cast(Any, column).iloc[:0] for column in additional]
     parts = partitions_of(communicator, ids, frames, partitions, columns)
     frames, kept_rows = call_on_all(communicator, partial(complete_parts, ids, frames, columns))
     parts = replace(parts, frames=frames, lengths=[len(frame) for frame in frames], kept=kept_rows)
@@ -276,15 +276,17 @@ def _within_window(communicator: Communicator, parts: Parts) -> tuple[list[Any],
 
 
 def _shared(
-    communicator: Communicator, parts: Parts, pieces: list[Column], additional: list[Column] | None,
+    communicator: Communicator, parts: Parts, pieces: list[Endpoints], additional: list[Column] | None,
     labels: list[list[str]],
 ) -> list[CommonType]:  # fmt: skip
     """Return the common type of each column of the vertices over all partitions; collective."""
 
     def facts() -> tuple[Any, Any]:
-        of_additional = additional and [
-            parts.ids.column_info(*pair) for pair in zip(additional, labels[2], strict=True)
-        ]
+        of_additional = (
+            None
+            if additional is None
+            else [parts.ids.column_info(*pair) for pair in zip(additional, labels[2], strict=True)]
+        )
         return list(zip(parts.numbers, parts.infos(pieces, labels), strict=True)), of_additional
 
     of_ranks = gather_results(communicator, facts)

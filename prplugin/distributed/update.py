@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +122,7 @@ class _Index(NamedTuple):
         places = np.full(new.size, n)
         if [common.kind for common in shared] == ["integer"] and n:
             own, xp = shard.owned[0].astype(ids[0].dtype), namespace(shard.owned[0])
-            places = all_reduce_sum(communicator, to_host(xp.searchsorted(own, xp.asarray(ids[0]))))
+            places = all_reduce_sum(communicator, to_host(xp.searchsorted(own, xp.asarray(cast(Array, ids[0])))))
         mine = np.flatnonzero(shard.owners_of(places) == communicator.rank)
         offsets = shard.offsets[:-1] + np.searchsorted(places, shard.offsets[:-1])
         index, positions = self._replace(places=places), places + np.arange(new.size)
@@ -137,7 +137,7 @@ class _Index(NamedTuple):
         return index._replace(shard=shard), found, places
 
 
-def _joined(old: Column, added: Column, like: CommonType, order: Integers) -> Column:
+def _joined(old: Any, added: Any, like: CommonType, order: Integers) -> Any:
     """Return ids that a rank owns and new ones, in the memory space of the former, in an order."""
     xp = namespace(old)
     if not is_host(old):  # a single column of integers

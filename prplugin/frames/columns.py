@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -31,9 +31,27 @@ WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edge
 """Plain names of probable weight columns, for `Columns.unused_weight`."""
 
 
-Column: TypeAlias = Any  # one column of ids: a Series or an array of the library
 Frame: TypeAlias = Any  # a frame of the library
 Dtype: TypeAlias = Any  # the type of a column, of NumPy or the library
+
+
+class Column(Protocol):
+    """One column of ids: a Series or an array of the library."""
+
+    @property
+    def dtype(self) -> Dtype:
+        """Type of the entries."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def astype(self, dtype: Dtype, /) -> Any: ...
+    def take(self, indices: Any, /) -> Any: ...
+    def tolist(self) -> list[Any]: ...
+    def copy(self) -> Any: ...
+    def argmin(self) -> Any: ...
+    def argmax(self) -> Any: ...
+
 
 EdgesById: TypeAlias = Callable[[list[Integers]], tuple[Coo | Grouped, Integers]]
 """Factorizes columns of integer ids: sources, destinations and, optionally, more; returns edges and distinct ids."""
@@ -363,7 +381,7 @@ def check_kinds(
             )
 
 
-def _cast_to_own(kind: str, own_kind: str, what: str, column: Column) -> str:
+def _cast_to_own(kind: str, own_kind: str, what: str, column: Column | None) -> str:
     """Return a sentence on how ids become ids of the kind that a graph has."""
     if (kind, own_kind) == ("integer", "string"):
         return cast_advice("Cast them to strings", "cast to strings", what)

@@ -124,7 +124,7 @@ class DeviceIds(Ids):
     def concat(self, parts: list[Column]) -> Column:
         return cudf.concat(parts, ignore_index=True)
 
-    def numbers(self, column: object, label: str, noun: str, error: type[PageRankError]) -> Floats:
+    def numbers(self, column: pd.Series | cudf.Series, label: str, noun: str, error: type[PageRankError]) -> Floats:
         if isinstance(column, pd.Series):
             return cupy.asarray(HOST.numbers(column, label, noun, error))
         floats, owned, refuse = to_float64_unchecked(column, label, noun, error)
@@ -153,7 +153,7 @@ class DeviceIds(Ids):
     def to_host(self, column: cudf.Series) -> Column:
         return column.to_pandas().array
 
-    def from_host(self, ids: object, kind: str, dtypes: list[Dtype]) -> Column:
+    def from_host(self, ids: Column, kind: str, dtypes: list[Dtype]) -> Column:
         like = dtypes[0]
         if kind == "integer":
             array = cupy.asarray(ids)
@@ -168,11 +168,11 @@ class DeviceIds(Ids):
         same = all(dtype == like for dtype in dtypes)
         return series if series.dtype == like or not same else series.astype(like)
 
-    def column_info(self, column: object, label: str) -> ColumnInfo:
+    def column_info(self, column: pd.Series | cudf.Series, label: str) -> ColumnInfo:
         # Ids from arguments are a pandas Series.
         return HOST.column_info(column, label) if isinstance(column, pd.Series) else super().column_info(column, label)
 
-    def kind_of(self, column: Column, label: str) -> str:
+    def kind_of(self, column: cudf.Series, label: str) -> str:
         if isinstance(column, pd.Series):
             return HOST.kind_of(column, label)
         dtype = column.dtype
@@ -198,7 +198,7 @@ class DeviceIds(Ids):
             return ZONED
         return KINDS.get(dtype.kind, "string")
 
-    def take(self, column: Column, rows: Integers | None) -> Column:
+    def take(self, column: Any, rows: Integers | None) -> Column:
         if not is_host(column):
             return copied(column) if rows is None else column[rows]
         return column.copy(deep=True) if rows is None else column.take(rows).reset_index(drop=True)
@@ -331,7 +331,7 @@ class DeviceIds(Ids):
         ]
         return column.astype(like) if all(dtype == like for dtype in others) else column
 
-    def integers(self, column: Column, label: str = "") -> Integers:
+    def integers(self, column: Any, label: str = "") -> Integers:
         if not is_host(column):
             return column
         if isinstance(column, pd.Series):
@@ -444,7 +444,7 @@ def is_decimal(dtype: object) -> bool:
     return isinstance(dtype, DECIMALS) or (arrow is not None and pa.types.is_decimal(arrow))
 
 
-def to_float64_unchecked(column: Column, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
+def to_float64_unchecked(column: cudf.Series, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
     """Return a cuDF column as float64, without a check of the values, and without a copy if it is float64."""
     refuse = refusing(column, label, noun, error)
     dtype = column.dtype

@@ -44,7 +44,7 @@ def encoder(ids: Ids, by: int) -> Callable[..., tuple[Coo | Grouped, list[Column
     ) -> tuple[Coo | Grouped, list[Column], list[str]]:
         # The third endpoint, additional vertices, comes after the rows of the second.
         xp, own = ids.xp, [0, 0, 2] if len(endpoints) > 2 else [0]
-        own_columns, own_labels = ([each[end][:by] for end in own] for each in (endpoints, labels))
+        own_columns, own_labels = [endpoints[end][:by] for end in own], [labels[end][:by] for end in own]
         (first, *more), groups, group_kinds = ids.codes_of(own_columns, own_labels, factorize_ids)
         of_group = [first, first, *more[1:]]
         codes, found, kinds = ids.codes_of([end[by:] for end in endpoints], [end[by:] for end in labels], factorize_ids)
@@ -111,8 +111,8 @@ def by_side(edges: Coo, vertices: Vertices, columns: Columns) -> tuple[Coo, Vert
                 (ends[side],), distinct = factorize_ids([end])
             else:
                 own = ids.xp.asarray(end)
-                (ends[side],), (distinct,), _ = ids.factorize_endpoints([[own]], [["pairs"]], ["integer"])
-                distinct = ids.integers(distinct)
+                (ends[side],), (known,), _ = ids.factorize_endpoints([[own]], [["pairs"]], ["integer"])
+                distinct = ids.integers(known)
             found.append(distinct)
         xp = namespace(edges.source)
         n, split = sum(map(len, found)), len(found[0])

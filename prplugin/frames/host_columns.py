@@ -208,7 +208,7 @@ def how_to_numbers(column: pd.Series, label: str) -> str:
     return cast_advice("Cast it", "cast to numbers", label) if numeric else "Weights and values are columns of numbers."
 
 
-def refusing(column: Column, label: str, noun: str, error: type[PageRankError]) -> Refuse:
+def refusing(column: pd.Series, label: str, noun: str, error: type[PageRankError]) -> Refuse:
     """Return a function that raises `error` for rows of a column; the message shows their values."""
 
     def refuse(rows: Integers, fault: str, remedy: str) -> None:
@@ -322,7 +322,7 @@ def repeated_ids() -> InvalidEdgesError:
     )
 
 
-def missing_rows(column: Column) -> Integers:
+def missing_rows(column: pd.Series) -> Integers:
     """Return the rows of a Series with missing values."""
     try:
         return np.flatnonzero(column.isna())

@@ -182,11 +182,11 @@ class Ids:
         """Return strings as a column of the library."""
         return self.as_column(pd.Series(values))
 
-    def to_host(self, column: object) -> Column:
+    def to_host(self, column: Column) -> Column:
         """Return a Series as an array in host memory, for the operations of `HOST`."""
         return getattr(column, "array", column)
 
-    def from_host(self, ids: object, kind: str, dtypes: list[Dtype]) -> Column:
+    def from_host(self, ids: Column, kind: str, dtypes: list[Dtype]) -> Column:
         """Return distinct ids, an array in host memory, in the type of the source columns: see `like_source`."""
         return self.like_source(ids, kind, dtypes)
 
@@ -232,7 +232,7 @@ class Ids:
 
     def concatenate(self, columns: list[Column], label: str) -> Column:
         """Concatenate columns without categories in their common type if there is one, else in that of the first."""
-        first = columns[0]
+        first: Any = columns[0]
         if all(type(array) is type(first) and array.dtype == first.dtype for array in columns):
             if type(first) in (np.ndarray, pd.arrays.NumpyExtensionArray):
                 return np.concatenate([np.asarray(array) for array in columns])
@@ -290,12 +290,12 @@ class Ids:
         array = getattr(column, "array", column)
         return array.astype(array.categories.dtype) if isinstance(array.dtype, pd.CategoricalDtype) else array
 
-    def like_categories(self, column: object, dtypes: list[Dtype]) -> Column:
+    def like_categories(self, column: Column, dtypes: list[Dtype]) -> Column:
         """Return distinct ids as a categorical if all `dtypes` are the same categorical type, else unchanged."""
         same = isinstance(dtypes[0], pd.CategoricalDtype) and all(dtype == dtypes[0] for dtype in dtypes)
         return pd.Categorical(column, dtype=dtypes[0]) if same else column
 
-    def integers(self, column: Column, label: str = "") -> Integers:
+    def integers(self, column: Any, label: str = "") -> Integers:
         """Return integer ids as an array, without a copy if the column has one."""
         if isinstance(column, ObjectColumn):
             return self.integers(column.objects, label)[column.codes]
@@ -371,11 +371,11 @@ class Ids:
             raise InvalidOptionError(f"{what} has column {repeated[0]!r} more than once. Rename or drop all but one.")
         return [self.column_of(frame, places[0]) for places in found]
 
-    def column_info(self, column: Column, label: str) -> ColumnInfo:
+    def column_info(self, column: pd.Series, label: str) -> ColumnInfo:
         """Return the `ColumnInfo` of a Series of ids."""
         kind = self.kind_of(self.deduplicate(column), label)
         if kind == "integer":
-            sample = self.extremes(self.integers(column, label))
+            sample: Column = self.extremes(self.integers(column, label))
         else:
             sample = self.to_host(self.without_categories(column.head(1)))
         return ColumnInfo(kind, len(column), column.dtype, sample)

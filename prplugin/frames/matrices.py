@@ -10,12 +10,12 @@ import sys
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, full_name, listed
-from prplugin.frames.columns import Column, Frame, same_kind
+from prplugin.frames.columns import Frame, same_kind
 from prplugin.frames.groups import SIDE, inverse
 from prplugin.frames.remedies import advice, remedy
 from prplugin.frames.suggested import row_names
@@ -36,6 +36,9 @@ from prplugin.types.arrays import (
     to_memory,
 )
 from prplugin.types.edges import Compressed, Coo, Floats, Integers, index_dtype, offset_dtype
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BUILTIN = "integer", "string", "boolean"
 """Kinds of Python objects that are ids of a type of pandas if they are in a list."""
@@ -148,7 +151,7 @@ def _read_frame(given: Frame, *, bipartite: bool) -> Matrix:
     return Matrix("coo", sources, targets, weights, len(rows), ("rows", "columns", "cells"), rows, *more)
 
 
-def _entries_of(column: Column, label: str) -> tuple[Integers, Floats]:
+def _entries_of(column: pd.Series, label: str) -> tuple[Integers, Floats]:
     """Return the positions and the values of the cells of a column that are not 0; of a sparse one, from those."""
     cells: Any = column.array
     if isinstance(column.dtype, sys.modules["pandas"].SparseDtype) and cells.fill_value == 0:
@@ -216,7 +219,8 @@ def _two_sided(edges: Coo, matrix: Matrix, given: object, *, directed: bool) -> 
         given = (matrix.ids, matrix.column_ids)
     if not isinstance(given, tuple) or len(given) != 2:
         raise InvalidOptionError("vertices must be a tuple of two with bipartite=True: the ids of rows and of columns.")
-    columns, kinds, orders = [], [], []
+    columns: list[pd.Series] = []
+    kinds, orders = [], []
     for own, count, what in zip(given, (n, edges.n - n), ("rows", "columns"), strict=True):
         label = f"vertices of the {what}"
         column = ids.as_column(np.arange(count)) if own is None else ids.id_columns(own, None, label)[0].infer_objects()
@@ -229,7 +233,7 @@ def _two_sided(edges: Coo, matrix: Matrix, given: object, *, directed: bool) -> 
         orders.append(order)
         columns.append(ids.take(column, order))
     kind = same_kind(kinds, ["rows", "columns"])
-    sides = ids.take(ids.text(["src", "dst"]), np.repeat([0, 1], [n, edges.n - n]))
+    sides: pd.Series = ids.take(ids.text(["src", "dst"]), np.repeat([0, 1], [n, edges.n - n]))
     joined = ids.concatenate([ids.without_categories(column.array) for column in columns], "vertices")
     space = memory_space_of(edges.source)
     places = [to_memory(inverse(order), space) for order in orders]

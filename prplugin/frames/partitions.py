@@ -6,7 +6,7 @@ ids of other kinds than integer are arrays in host memory, also of partitions of
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -33,7 +33,7 @@ def factorize_part(
 
     The codes are in the memory space of the part, the distinct vertices and their places on the host.
     """
-    parts = [[ids.deduplicate(column) for column in part] for part in transposed(endpoints)]
+    parts: list[list[Any]] = [[ids.deduplicate(column) for column in part] for part in transposed(endpoints)]
     codes, columns, places = ids.factorize_endpoints(parts, transposed(labels), [like.kind for like in shared])
     arrays = [cast_ids(ids.to_host(column), like) for column, like in zip(columns, shared, strict=True)]
     if places is None:
@@ -65,10 +65,10 @@ def take(arrays: list[Column], rows: Integers) -> list[Column]:
     return [array.take(rows) for array in arrays]
 
 
-def match_rows(wanted: list[Column], present: list[Column]) -> Integers:
+def match_rows(wanted: Sequence[Column], present: Sequence[Column]) -> Integers:
     """Return the position of a different present row for each wanted row of the same values, or -1."""
 
-    def numbered(columns: list[Column]) -> pd.MultiIndex:
+    def numbered(columns: Sequence[Column]) -> pd.MultiIndex:
         rows = pd.DataFrame(dict(enumerate(columns)))
         return pd.MultiIndex.from_arrays([*columns, rows.groupby(list(rows), sort=False).cumcount()])
 

@@ -25,6 +25,9 @@ from prplugin.types.edges import Coo, Floats, Grouped, Integers, index_dtype
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+Vertices_co = TypeVar("Vertices_co", covariant=True)
+"""Distinct ids of one integer type, or columns of ids."""
+
 Endpoints = list[list[Column]]
 """Source columns and destination columns, one per component of a vertex; optionally those of additional vertices."""
 
@@ -227,7 +230,8 @@ def joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Colu
     source, destination = parts.concat(endpoints, shared, labels)
     weights = parts.weights()
     width = len(shared)
-    joined = [column.reset_index(drop=True) for column in (*source, *destination)]
+    ends: list[Any] = [*source, *destination]
+    joined = [column.reset_index(drop=True) for column in ends]
     joined += [] if weights is None else [weights]
     if columns.time is not None:
         times = (own.time for own in parts.own_columns if own.time is not None)
@@ -264,16 +268,20 @@ def integer_part(ids: Ids, frame: Frame, columns: Columns, labels: list[str], dt
     return Part(source, destination, None if columns.weight is None else ids.weights_of(frame, columns))
 
 
-class Factorizer(Protocol):
+class Factorizer(Protocol[Vertices_co]):
     """Factorizes the endpoints of edges that are read twice.
 
-    Implemented by both `PartwiseFactorizer`, for integer ids, and by `prplugin.frames.vertex_index.IndexFactorizer`.
+    Three classes implement it, without a line in common. `prplugin.cpu.factorize.PartwiseFactorizer` inserts integer
+    ids into a hash table with many threads, and counts both degrees, by which the sink writes a CSC in place. That of
+    `prplugin.gpu.factorize` marks the ids of a narrow range by bits, which a GPU need not hash, and sums out-weights
+    alone: its sink packs parts that are sorted one by one. `prplugin.frames.vertex_index.IndexFactorizer` has an index
+    of ids of any kind, which grows with the parts.
     """
 
     def add(self, source: Integers, destination: Integers, weights: Floats | None, own: Vertices | None = None) -> None:
         """Add the edges of a `Part`."""
 
-    def vertices(self) -> Any:
+    def vertices(self) -> Vertices_co:
         """Return the distinct vertices, once all parts have been added."""
 
     def positions_of(self, ends: list[Integers], own: Vertices | None = None) -> list[Integers]:
@@ -291,9 +299,10 @@ class Sink(Protocol):
 
 
 def read_twice(
-    parts: Callable[[], Iterable[Part]], factorizer: Factorizer, sink_of: Callable[[Any, int], Sink],
+    parts: Callable[[], Iterable[Part]], factorizer: Factorizer[Vertices_co],
+    sink_of: Callable[[Vertices_co, int], Sink],
     additional: Sequence[Any] = (), check: Callable[[Part], None] | None = None,
-) -> tuple[Coo | Grouped, Any]:  # fmt: skip
+) -> tuple[Coo | Grouped, Vertices_co]:  # fmt: skip
     """Return the edges of all parts, and the vertices.
 
     `sink_of`: Returns the sink, given the vertices and the number of edges.

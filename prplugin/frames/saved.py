@@ -36,6 +36,7 @@ from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Integers
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 FILE = "vertices.arrow"  # file of the ids
@@ -222,7 +223,7 @@ def _decoded_field(encoded: str) -> pa.Field:
 # --- columns of ids ---------------------------------------------------------------------------------------------------
 
 
-def _encoded(array: Column, what: str) -> tuple[Any, pa.Array]:
+def _encoded(array: pd.api.extensions.ExtensionArray, what: str) -> tuple[Any, pa.Array]:
     """Return how to restore an array of ids of any pandas type, as JSON has it, and the array that Arrow has."""
     import pandas as pd
     import pyarrow as pa
@@ -243,7 +244,7 @@ def _encoded(array: Column, what: str) -> tuple[Any, pa.Array]:
     return spec, held
 
 
-def _spec_and_array(array: Column, what: str) -> tuple[Any, Any]:
+def _spec_and_array(array: pd.api.extensions.ExtensionArray, what: str) -> tuple[Any, Any]:
     import pandas as pd
     import pyarrow as pa
 

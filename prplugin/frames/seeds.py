@@ -130,7 +130,7 @@ def _require_some(known: int, given: int) -> None:
         raise InvalidOptionError(f"seeds names {counted(given, 'vertex', 'vertices')}, and the graph has none of them.")
 
 
-def _lists_of(column: Column) -> list[Any] | None:
+def _lists_of(column: Any) -> list[Any] | None:
     """Return the entries of a Series of lists or dicts as these; None for a Series of vertices."""
     first = column.iloc[0] if len(column) and column.dtype.kind == "O" else None
     holds_objects = hasattr(first, "__len__") and not isinstance(first, (str, bytes, tuple))

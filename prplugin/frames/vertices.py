@@ -338,7 +338,7 @@ class Vertices:
                 raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
             given = list(given) if for_exclusion and isinstance(given, (set, frozenset)) else given
             without_rows = for_exclusion and isinstance(given, self.ids.types.frames) and len(given) == 0
-            columns = [[]] if without_rows else self.id_columns(given, what)
+            columns: list[Column] = [np.empty(0)] if without_rows else self.id_columns(given, what)
             if len(columns[0]):
                 return self.known_positions(columns, what, unknown)[0]
             if for_exclusion:
@@ -409,7 +409,7 @@ class Vertices:
         *columns, column = self.ids.columns_of(frame, [*self.names, values], what)
         return columns, column
 
-    def _require_vertex_index(self, given: Column, what: str) -> None:
+    def _require_vertex_index(self, given: Any, what: str) -> None:
         """Raise for a Series whose index is the default one, or what filtering, sorting or sampling leaves of it.
 
         It may be a column of vertices as well as values by vertex, whatever its values are.

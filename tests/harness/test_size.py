@@ -66,7 +66,7 @@ MAX_LINES = {
     "cli": 1_340,
     "cpu": 1_380,
     "distributed": 3_310,
-    "frames": 7_540,
+    "frames": 7_590,
     "gpu": 1_800,
     "graph": 1_285,
     "integrations": 240,
