@@ -76,12 +76,12 @@ class LocalGraph:
         began: float | None = None, check: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         adjacency = state.adjacency
-        self._state, self._lock = state, threading.Lock()  # held where rankings replace the state
+        self._state, adjacency.lasting, self._reading = state, lasting, 0.0
+        self._lock = threading.Lock()  # held where rankings replace the state
         self.memory_space, self._weighted, self.weights_label = adjacency.memory_space, adjacency.weighted, weights
         self.unused_weight, self._lasting, self._check, self._access = unused_weight, lasting, check, Access()
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], Callable[[], tuple[Considered, ...]]] = {}
-        self._reading = 0.0
         if began is not None:
             if (overflowing := adjacency.overflowing_vertices()).size:
                 raise overflow_error(weights, format_ids(state.vertices.plain_ids, overflowing))

@@ -51,7 +51,7 @@ check_arcs = Kernel(
 sort_rows = Kernel(
     "sort_rows",
     "rows:i8[count] starts:i8[count+1] offsets:i8[n+1] sources:I[m] position:I[n]? weights:f8[m]? "
-    "sorted_sources:I[edges]! sorted_weights:f8[edges]!? scratch:I[edges]! scratch_weights:f8[edges]!? threads:i8",
+    "sorted_sources:I[edges]! sorted_weights:f8[edges]!? scratch:I[edges]!? scratch_weights:f8[edges]!? threads:i8",
 )
 pack_parts = Kernel(
     "pack_parts",
@@ -70,9 +70,14 @@ iterate = Kernel(
     "iterate",
     "offsets:i8[n+1]? sources:I[m]? weights:f8[m]? data:u1[bytes]? begins:i8[pieces+1]? piece_rows:i8[pieces]? "
     "bits:i8 packed_sums:f8[n]!? continued:f8[pieces]!? inverse:f8[n] target:f8[targets+1] "
-    "teleport:f8[teleports+1] alpha:f8 fan_in:i8 order:u1[n]? ranks:f8[n]! contributions:f8[2,n]! "
+    "teleport:f8[teleports+1] alpha:f8 fan_in:i8 order:u1[n]? outside:f8[n]? lump_scale:f8 ranks:f8[n]! "
+    "contributions:F[2,n]! "
     "sums:f8[n/256,4]! memory:f8[704]! norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? "
     "scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
+)
+sum_rows = Kernel(
+    "sum_rows",
+    "offsets:i8[n+1] sources:I[m] weights:f8[m]? fan_in:i8 contributions:F[all] sums:f8[n]! threads:i8",
 )
 order_rows = Kernel("order_rows", "offsets:i8[n+1] order:u1[n]! threads:i8")
 step_rows = Kernel(

@@ -65,7 +65,8 @@ u8* pack_piece(const i64* starts, const Index* sources, i64 bits, i64 first, i64
 
 // Write the sources of `rows`, sorted within each row, and their weights, unless null; row k begins at starts[k].
 //
-// Sources are mapped through `position` first, unless that is null. Parallel edges keep their order.
+// Sources are mapped through `position` first, unless that is null. Parallel edges keep their order; without `scratch`, so
+// do all edges of a row.
 template <class Index>
 i64 sort_rows(i64 count, i64, i64, i64, const i64* rows, const i64* starts, const i64* offsets, const Index* sources,
               const Index* position, const f64* weights, Index* sorted_sources, f64* sorted_weights, Index* scratch,
@@ -75,11 +76,12 @@ i64 sort_rows(i64 count, i64, i64, i64, const i64* rows, const i64* starts, cons
             i64 first = offsets[rows[k]], start = starts[k], size = starts[k + 1] - start;
             Index* row = sorted_sources + start;
             f64 *row_weights = nullptr, *spare_weights = nullptr;
-            if (weights) row_weights = sorted_weights + start, spare_weights = scratch_weights + start;
+            if (weights) row_weights = sorted_weights + start, spare_weights = scratch ? scratch_weights + start : nullptr;
             for (i64 i = 0; i < size; i++) {
                 row[i] = position ? position[sources[first + i]] : sources[first + i];
                 if (weights) row_weights[i] = weights[first + i];
             }
+            if (!scratch) continue;
             if (size > SHORT_ROW) radix_sort(size, row, row_weights, scratch + start, spare_weights);
             for (i64 i = 1; i < size && size <= SHORT_ROW; i++) {
                 Index source = row[i];

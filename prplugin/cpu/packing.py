@@ -22,19 +22,20 @@ MAX_EDGE_BYTES, MAX_PIECE_BYTES = 10, 128
 
 def sort_rows(
     rows: Integers, starts: Integers, offsets: Integers, sources: Integers, position: Integers | None,
-    weights: Floats | None, threads: int,
+    weights: Floats | None, threads: int, *, sorts: bool = True,
 ) -> tuple[Integers, Floats | None]:  # fmt: skip
-    """Return the sources of `rows`, sorted within each row, and their weights; row k begins at ``starts[k]``.
+    """Return the sources of `rows`, sorted within each if `sorts`, and their weights; row k begins at ``starts[k]``.
 
     Sources are mapped through `position` first, unless that is None. Parallel edges keep their order.
     """
     size = int(starts[-1])
-    found = [
-        (np.empty(size, sources.dtype), None if weights is None else np.empty(size))
-        for _ in range(2)  # the result and scratch memory
-    ]
-    kernels.sort_rows(rows, starts, offsets, sources, position, weights, *found[0], *found[1], threads)
-    return found[0]
+    found, scratch = (
+        (np.empty(length, sources.dtype), None if weights is None else np.empty(length))
+        for length in (size, size * sorts)
+    )
+    given = scratch if sorts else (None, None)
+    kernels.sort_rows(rows, starts, offsets, sources, position, weights, *found, *given, threads)
+    return found
 
 
 def pack(

@@ -53,7 +53,7 @@ template <class Term> f64 sum_of_rows(i64 first, i64 last, const Term& term) {
     return sum;
 }
 
-template <class Index> struct Pull {
+template <class Index, class Value> struct Pull {
     i64 n, blocks;
     const i64* offsets;
     const Index* sources;
@@ -64,13 +64,16 @@ template <class Index> struct Pull {
     f64 alpha;
     i64 fan_in;
     f64* ranks;
-    f64 *contributions, *next;
+    Value *contributions, *next;
     f64* sums;  // blocks x 4
     const u8* order;  // rows of each block by number of in-edges, as by order_rows; null: in their own order
     f64 dangling = 0, total = 1;  // D(x), and the sum of x
     PackedPieces packed = {};  // instead of offsets and sources, if there are any
     f64* packed_sums = nullptr;  // the row sums of the packed edges, 0 for rows without
     f64* continued = nullptr;  // the sum of the first run of each piece, if its row begins in an earlier piece
+    // Of the part of each out-weight that leads to dangling vertices, if vertex n - 1 stands for all of these; else null.
+    const f64* outside = nullptr;
+    f64 inflow = 0, lump_scale = 1;  // sum of outside_j x_j; rank and moves of vertex n - 1 are those of D times this
     bool scattered = reads_far(), sweeps = false;
 
     i64 chunks() const { return (blocks + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS; }
@@ -122,12 +125,23 @@ template <class Index> struct Pull {
     //
     //     ||G z - z|| <= alpha * c,    c = (||e|| + (1 - alpha) / alpha * |T - S|) / T,
     //
-    // as for a step whose change is c. In a step U = P^T and T = S = 1, so c = ||e||.
-    f64 after_step() {
-        dangling = sum_in_groups(sums + 2, blocks, 4);
-        f64 change = sum_in_groups(sums, blocks, 4), before = total;
+    // as for a step whose change is c. In a step U = P^T and T = S = 1, so c = ||e||. Lumped vertices are swept last.
+    f64 after_step(f32* moves) {
+        f64 change = sum_in_groups(sums, blocks, 4), sum = sum_in_groups(sums + 3, blocks, 4), before = total;
+        f64 left = sum_in_groups(sums + 2, blocks, 4), now = left;
+        if (outside) {
+            i64 lump = n - 1;
+            now = alpha * (sweeps ? left : inflow) +
+                  (alpha * dangling * target[lump * target_step] + total * teleport[lump * teleport_step]);
+            if (moves) moves[lump] = f32((now - dangling) * lump_scale);
+            ranks[lump] = now * lump_scale;
+            change += fabs(now - dangling);
+            sum += now;
+            inflow = left;
+        }
+        dangling = now;
         if (sweeps) {
-            total = sum_in_groups(sums + 3, blocks, 4);
+            total = sum;
             return (change + (1 - alpha) / alpha * fabs(total - before)) / total;
         }
         swap(contributions, next);
@@ -145,7 +159,7 @@ template <class Index> struct Pull {
     //
     // In a sweep in place, every `GROUP_ROWS` rows read the contributions of those before.
     template <bool WEIGHTED, i64 DISTANCE> void step_rows(i64 block, f32* moves) {
-        i64 begin = block * BLOCK_ROWS, count = least(BLOCK_ROWS, n - begin);
+        i64 begin = block * BLOCK_ROWS, count = least(BLOCK_ROWS, n - (outside != nullptr) - begin);
         f64 row_sums[BLOCK_ROWS], added[BLOCK_ROWS], mass = alpha * dangling;
         if (packed_sums) memcpy(row_sums, packed_sums + begin, size_t(count) * sizeof(f64));
         auto sum_rows = [&](i64 from, i64 to) {
@@ -164,11 +178,11 @@ template <class Index> struct Pull {
             f64 rank = alpha * row_sums[i] + added[i], move = rank - ranks[begin + i];
             if (moves) moves[begin + i] = f32(move);
             ranks[begin + i] = rank;
-            next[begin + i] = rank * inverse[begin + i];
+            next[begin + i] = Value(rank * inverse[begin + i]);
             move = fabs(move);
             change[lane] += move;
             largest[lane] = move > largest[lane] ? move : largest[lane];
-            to_dangling[lane] += inverse[begin + i] == 0 ? rank : 0.0;
+            to_dangling[lane] += outside ? rank * outside[begin + i] : inverse[begin + i] == 0 ? rank : 0.0;
             sum[lane] += rank;
         };
         for (i64 first = 0; first < count; first += wave) {
@@ -188,13 +202,21 @@ template <class Index> struct Pull {
     // Divide the ranks z of a block by their sum, and write contributions and dangling mass. `jump`, if given, is z - y,
     // and becomes the change from y to the divided ranks.
     void begin_block(i64 block, f64 norm, f32* jump) {
-        sums[4 * block + 2] = sum_of_rows(block * BLOCK_ROWS, least((block + 1) * BLOCK_ROWS, n), [&](i64 i) {
+        i64 first = block * BLOCK_ROWS, last = least(first + BLOCK_ROWS, n);
+        sums[4 * block + 2] = sum_of_rows(first, last, [&](i64 i) {
             f64 z = ranks[i];
             ranks[i] = z / norm;
             if (jump) jump[i] = f32(jump[i] + (ranks[i] - z));
-            contributions[i] = ranks[i] * inverse[i];
-            return inverse[i] == 0 ? ranks[i] : 0.0;
+            contributions[i] = Value(ranks[i] * inverse[i]);
+            return inverse[i] == 0 ? ranks[i] / lump_scale : 0.0;
         });
+        if (outside) sums[4 * block + 3] = sum_of_rows(first, last, [&](i64 i) { return ranks[i] * outside[i]; });
+    }
+
+    void after_start() {
+        dangling = sum_in_groups(sums + 2, blocks, 4);
+        if (outside) inflow = sum_in_groups(sums + 3, blocks, 4);
+        total = 1;
     }
 
     // Add the dot products of the new moves with all moves, over the rows of a chunk.
@@ -231,7 +253,8 @@ template <class Index> struct Pull {
             total += sum_of_rows(0, count, [&](i64 i) {
                 f64 z = mixed[i] > 0 ? mixed[i] : 0.0;
                 jump[first + i] = f32(z - ranks[first + i]);
-                return ranks[first + i] = z;
+                ranks[first + i] = z;
+                return outside && first + i == n - 1 ? z / lump_scale : z;
             });
         }
         return total;
@@ -243,6 +266,8 @@ struct Memory {
     i64 current;  // index of the contributions of x
     f64 dangling, largest, total;  // D(x), the largest change of a rank in the last step, and the sum of x
     f64 change;   // of the last step; infinite before the first
+    f64 dangling_before, total_before, inflow;  // D and sum of the x of the last step, and the sum of outside_j x_j
+    i64 swept;    // whether the last step was a sweep
     i64 mixes;    // whether a mix precedes the next step
     Mixing mixing;
     f64 products[MOST_ROWS][MOST_ROWS];
@@ -268,24 +293,24 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
 // Steps are mixed with moves in a history of `rows` rows; a period of 0 ends the mixing. Each step writes its change to
 // `changes`. `memory` is kept between calls; with `norm`, the iteration begins from the ranks divided by it. A sweep is
 // made in place by one thread, or in phases of consecutive blocks.
-template <class Index>
+template <class Index, class Value>
 i64 iterate(i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets,
             const Index* sources, const f64* weights, const u8* data, const i64* begins, const i64* piece_rows, i64 bits,
             f64* packed_sums, f64* continued, const f64* inverse, const f64* target, const f64* teleport, f64 alpha,
-            i64 fan_in, const u8* order, f64* ranks, f64* contributions, f64* sums, f64* kept, f64 norm, f64 goal,
+            i64 fan_in, const u8* order, const f64* outside, f64 lump_scale, f64* ranks, Value* contributions, f64* sums, f64* kept, f64 norm, f64 goal,
             i64 period, i64 cycles, f32* history, f64* scratch, f64* changes, i64 threads) {
     auto& memory = *reinterpret_cast<Memory*>(kept);
     Mixing& mixing = memory.mixing;
     auto& products = memory.products;
-    if (norm != 0) memory = {0, 0, 0, 1, INFINITY, false, Mixing(period, cycles, rows), {}};
+    if (norm != 0) memory = {0, 0, 0, 1, INFINITY, 0, 1, 0, false, false, Mixing(period, cycles, rows), {}};
     if (period == 0) mixing = Mixing(), memory.mixes = false;
     bool may_sweep = period > 0 && alpha >= LEAST_SWEPT_ALPHA && alpha <= SWEPT_ALPHA;
     bool in_place = may_sweep && offsets && offsets[n] < SWEPT_EDGES;
-    f64 *x = contributions + memory.current * n, *next = in_place ? x : contributions + !memory.current * n;
-    Pull<Index> pull{n,           blocks_of(n), offsets, sources, weights, inverse,  target, teleport,
+    Value *x = contributions + memory.current * n, *next = in_place ? x : contributions + !memory.current * n;
+    Pull<Index, Value> pull{n,    blocks_of(n), offsets, sources, weights, inverse,  target, teleport,
                      targets > 0, teleports > 0, alpha,  fan_in,  ranks,   x,        next,   sums,
                      in_place ? nullptr : order, memory.dangling, memory.total, {pieces, bits, data, begins, piece_rows},
-                     packed_sums, continued};
+                     packed_sums, continued, outside, memory.inflow, lump_scale};
     pull.sweeps = in_place || (may_sweep && pull.scattered);
     if (!pull.sweeps && memory.total != 1) norm = memory.total;
 
@@ -311,13 +336,11 @@ i64 iterate(i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i
         if (!(norm > 0)) norm = 1;
         mixing.after_mix();
     };
-    auto after_start = [&] {
-        pull.dangling = sum_in_groups(sums + 2, blocks, 4);
-        pull.total = 1;
-    };
-    auto after_step = [&] {
+    auto after_start = [&] { pull.after_start(); };
+    auto after_step = [&](f32* moves) {
         f64 before = memory.change;
-        memory.change = changes[steps++] = pull.after_step();
+        memory.dangling_before = pull.dangling, memory.total_before = pull.total, memory.swept = pull.sweeps;
+        memory.change = changes[steps++] = pull.after_step(moves);
         starts = false;
         memory.mixes = !mixing.ended() && mixing.after_step(memory.change, before);
     };
@@ -339,7 +362,7 @@ i64 iterate(i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i
         // The next phase reads the new contributions of this one.
         auto renew_block = [&](i64 block) {
             i64 first = block * BLOCK_ROWS, count = least(BLOCK_ROWS, n - first);
-            memcpy(pull.contributions + first, pull.next + first, size_t(count) * sizeof(f64));
+            memcpy(pull.contributions + first, pull.next + first, size_t(count) * sizeof(Value));
         };
         while (steps < budget && !(steps && memory.change <= goal)) {
             if (memory.mixes && !in_turn(0, chunks, multiply, choose_factors)) return;
@@ -350,24 +373,38 @@ i64 iterate(i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i
             auto step_block = [&](i64 block) { pull.step_block(block, moves); };
             for (i64 phase = 1; phase <= phases; phase++) {
                 i64 begin = blocks * (phase - 1) / phases, end = blocks * phase / phases;
-                if (!in_turn(begin, end, step_block, [&] { if (phases == 1) after_step(); })) return;
-                if (phases > 1 && !in_turn(begin, end, renew_block, [&] { if (phase == phases) after_step(); })) return;
+                if (!in_turn(begin, end, step_block, [&] { if (phases == 1) after_step(moves); })) return;
+                if (phases > 1 && !in_turn(begin, end, renew_block, [&] { if (phase == phases) after_step(moves); })) return;
             }
         }
     });
-    memory.dangling = pull.dangling, memory.total = pull.total, memory.largest = 0;
+    memory.dangling = pull.dangling, memory.total = pull.total, memory.inflow = pull.inflow, memory.largest = 0;
     memory.current = pull.contributions != contributions;
     for (i64 block = 0; block < blocks; block++) memory.largest = most(memory.largest, sums[4 * block + 1]);
     return ended ? ended : steps;
 }
-EXPORT_INDICES(iterate)
+EXPORT_FLOATS(iterate)
+
+// Write the row sums of dangling vertices that were lumped, from the contributions of the others.
+template <class Index, class Value>
+i64 sum_rows(i64 n, i64, i64, const i64* offsets, const Index* sources, const f64* weights, i64 fan_in,
+             const Value* contributions, f64* sums, i64 threads) {
+    return Team(threads).for_each(blocks_of(n), [&](i64 block) {
+        for (i64 i = block * BLOCK_ROWS; i < least((block + 1) * BLOCK_ROWS, n); i++) {
+            i64 first = offsets[i], last = offsets[i + 1];
+            sums[i] = weights ? row_sum<true, 0>(contributions, sources, weights, first, last, fan_in)
+                              : row_sum<false, 0>(contributions, sources, weights, first, last, fan_in);
+        }
+    });
+}
+EXPORT_FLOATS(sum_rows)
 
 // Make one step over the n vertices of this process, whose contributions precede those of ghosts; D(x) is `dangling`.
 template <class Index>
 i64 step_rows(i64 n, i64, i64 targets, i64 teleports, i64, const i64* offsets, const Index* sources, const f64* weights,
               const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in, f64 dangling, f64* ranks,
               f64* contributions, f64* next, f32* moves, f64* sums, i64 threads) {
-    Pull<Index> pull{n,           blocks_of(n),  offsets, sources, weights, inverse,       target, teleport,
+    Pull<Index, f64> pull{n,      blocks_of(n),  offsets, sources, weights, inverse,       target, teleport,
                      targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions, next,   sums,
                      nullptr,     dangling};
     return Team(threads).for_each(pull.blocks, [&](i64 block) { pull.step_block(block, moves); });

@@ -76,6 +76,12 @@ class Edges:
     product: Any = None
     """Cache of `prplugin.methods.engines.numpy_step` between rankings."""
 
+    lasting = True
+    """Whether many rankings may follow, for which `native` may arrange the edges once more."""
+
+    lumped: Any = None
+    """Cache of `prplugin.graph.lumping` between rankings."""
+
     _kept: object = None
     _step: tuple[str, Any] | None = None  # that a method has left for its next ranking, and the name of the method
 
@@ -129,7 +135,9 @@ class Edges:
         csc = Csc(offsets[first : past + 1] - begin, sources, None if weights is None else weights[begin:end])
         own = self._out_weight[0][first:past]
         depth, extent = self._out_weight[1], self.extent
-        return Edges(Grouped(csc, own, end - begin, None, depth, extent, self.frame_space, self.roundings))
+        part = Edges(Grouped(csc, own, end - begin, None, depth, extent, self.frame_space, self.roundings))
+        part.lasting = self.lasting
+        return part
 
     # --- layouts ---
 

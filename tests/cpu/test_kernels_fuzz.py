@@ -63,20 +63,28 @@ class Draw:
 
 def iterate(draw: Draw) -> dict[str, Any]:
     n, size = draw.size, max(draw.size, 1)
-    offsets, sources = draw.rows(n, n, "I")
+    lumps = int(n > 0 and draw.has_optional and draw.one_of(0, 1))
+    offsets, sources = draw.rows(n, n - lumps, "I")
+    order = np.append(sums.order_rows(offsets[: n + 1 - lumps], 1), np.zeros(lumps, np.uint8))
     period, cycles = draw.one_of((0, 0), (2, 1), (5, 2), (8, 2)) if draw.has_optional else (0, 0)
     history = ... if cycles else None
     unpacked = {"data": None, "begins": None, "piece_rows": None, "packed_sums": None, "continued": None, "bits": 0}
     if draw.types["I"] == "i4" and draw.one_of(0, 1) and draw.has_optional:
         known = packed_rows(offsets, sources) | {"offsets": None, "sources": None, "weights": None, "order": None}
     else:
-        known = unpacked | {"offsets": offsets, "sources": sources, "order": sums.order_rows(offsets, 1)}
+        known = unpacked | {"offsets": offsets, "sources": sources, "order": order}
     return known | {
         "n": n, "m": sources.size, "budget": 40, "rows": max(period * cycles + cycles - 1, 0), "target": np.full(draw.one_of(1, size), 1 / size),
         "teleport": np.full(draw.one_of(1, size), 0.15 / size), "alpha": 0.85, "fan_in": 32, "memory": np.zeros(704),
         "norm": 1.0, "goal": draw.one_of(-1.0, 1e-6), "period": period, "cycles": cycles,
-        "history": history, "scratch": history,
+        "history": history, "scratch": history, "lump_scale": 0.5,
+        "outside": np.full(n, draw.random.random()) if lumps else None,
     }  # fmt: skip
+
+
+def sum_rows(draw: Draw) -> dict[str, Any]:
+    offsets, sources = draw.rows(draw.size, draw.size, "I")
+    return {"n": draw.size, "m": sources.size, "all": draw.size, "offsets": offsets, "sources": sources, "fan_in": 32}
 
 
 def packed_rows(offsets: Any, sources: Any) -> dict[str, Any]:
@@ -397,6 +405,7 @@ INPUTS = {
     "bv_cuts": webgraph,
     "bv_decode": webgraph,
     "iterate": iterate,
+    "sum_rows": sum_rows,
     "order_rows": order_rows,
     "step_rows": step_rows,
     "count_ids": count_ids,

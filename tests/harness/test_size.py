@@ -68,10 +68,10 @@ MAX_LINES = {
     "distributed": 3_310,
     "frames": 7_590,
     "gpu": 1_800,
-    "graph": 1_285,
+    "graph": 1_320,
     "integrations": 240,
     "io": 3_070,
-    "methods": 3_500,
+    "methods": 3_560,
     "papers": 2_090,
     "result": 1_280,
     "solver": 1_400,
@@ -98,4 +98,4 @@ def test_benchmarks_keep_to_their_size():
 
 def test_the_kernels_of_the_cpu_do_not_grow():
     files = [path for path in (PACKAGE / "cpu").iterdir() if path.suffix in (".cpp", ".hpp")]
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 2_690
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 2_740
