@@ -364,7 +364,7 @@ class MergeStep(MergedRows):
             width = min(MAX_TILE_ROWS, (self._smem // 8 // (window + 1) - 1) // 32 * 32)
             self._history.set(phase=self._phase, width=width)
         self._iterate(self._latest, self._totals[0], steps, goal, stall, self._change, mixing_from, self._history)
-        found = to_host(self._totals[0])  # all: a slice takes longer than the copy of the rest
+        found = to_host(self._totals[0][: 1 + steps])
         taken, reason, mixes = found[0].tolist()
         measured = found[1 : 1 + int(taken)].tolist()
         self._latest, self._change = (1, self._totals[0].data + 8 * gpu_pull.TOTALS * int(taken)), measured[-1][0]
