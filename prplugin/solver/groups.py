@@ -53,7 +53,7 @@ def bounds_of_groups(
     """
     of_rank, of_sum = gamma(depth_of_rank(rounding)), gamma(depth + 1)
     if not max(of_rank, of_sum) < 1:
-        return np.full(sums.size, math.inf)
+        return np.full(sums.shape, math.inf)
     residual = moved * (alpha * (1 + of_sum)) / (sums * (1 - of_sum)) + of_rank / (1 - of_rank)
     cast = rounding_of_result(dtype, scale) * (1 + of_sum)
     bounds: Floats = (np.minimum(2 * residual / (1 - alpha), 2.0) + of_sum + cast) * ROUND_UP
@@ -130,7 +130,7 @@ class GroupProof:
 
             offsets, self._depth = xp.asarray(self._offsets), compensated_depth(int(self._offsets[-1]))
             self._sum = lambda values: to_host(run_sums(values, offsets))
-        least = 5 * float(self._bounds(step.rounding, np.zeros(1), np.ones(1))[0])
+        least = 5 * float(self._bounds(step.rounding, np.zeros(()), np.ones(())))
         if options.tol < least:
             raise InvalidOptionError(
                 f"tol={options.tol:g} cannot be proved for each group in {options.dtype} at alpha={options.alpha:g}, "

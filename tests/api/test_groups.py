@@ -273,12 +273,13 @@ def test_passes_of_all_rankings_are_counted_on():
 @pytest.mark.parametrize("method", ["numpy", "native"])
 def test_a_small_group_takes_few_passes_more(method):
     """After a first ranking, the next ones aim for the error that the ring has; by plain steps it takes 450 passes."""
-    random = np.random.default_rng(0).integers(0, 2000, (8000, 2))
+    random = np.random.default_rng(0).integers(0, 2000, (12_000, 2))
     ring = np.array([[*range(30), 0], [*range(1, 31), 15]]).T % 30
-    edges = pd.DataFrame(np.concatenate([random, ring]), columns=["src", "dst"]).assign(g=[0] * 8000 + [1] * 31)
+    edges = pd.DataFrame(np.concatenate([random, ring]), columns=["src", "dst"]).assign(g=[0] * 12_000 + [1] * 31)
     ranking = prplugin.Graph(edges, by="g").rank(alpha=0.99, method=method)
     assert ranking.error_bound <= 1e-6
     assert ranking.iterations <= 300
+    assert ranking.each_iterations.tolist() == [ranking.iterations] * 2
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
@@ -298,6 +299,8 @@ def test_large_groups_are_ranked_by_themselves(weight):
         prplugin.Graph(edges[edges["country"] == group], "src", "dst", weight).rank() for group in range(3)
     ]  # fmt: skip
     assert ranking.each_iterations.tolist() == [one.iterations for one in alone]
+    assert ranking.each_error_bound.tolist() == [one.error_bound for one in alone]
+    assert ranking.error_bound == max(ranking.each_error_bound)
     assert ranking.each_error_bound.tolist() == [one.error_bound for one in alone]
     assert ranking.ranks.tolist() == np.concatenate([one.ranks for one in alone]).tolist()
     assert (ranking.iterations, passes[-1]) == (max(ranking.each_iterations), sum(ranking.each_iterations))

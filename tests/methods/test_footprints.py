@@ -131,3 +131,8 @@ def test_counts_of_a_graph_are_those_of_its_layouts():
     assert Counts.of(listed).packed_bytes == 24
     listed.keep(Blocks(*16 * [None]))
     assert Blocks in Counts.of(listed).layouts
+
+
+def test_what_stays_of_a_layout_and_its_out_weights():
+    assert footprint(Memory(), WEIGHTED).device.held == 12 * M + 12 * N
+    assert footprint(Memory("host"), WEIGHTED_HOST).host.held == 12 * M + 16 * N

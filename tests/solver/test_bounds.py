@@ -195,6 +195,8 @@ def test_bound_of_one_rank(n, bound, total, near):
         assert_tight(certificate.of_vertex(bound, sum_), exact.one_rank(bound, sum_, n))
 
 
+@example(0.5, StepRounding(2**52, 1, 1, 1, 1), ("float64", 1), 9, [(0.0, 1.0)])
+@example(0.5, StepRounding(1, 1, 1, 1, 1), ("float64", 1), 2**52, [(0.0, 1.0), (1.0, 0.5)])
 @given(
     alpha=alphas, rounding=steps, result=results, depth=depths,
     measured=st.lists(st.tuples(changes, st.floats(1e-12, 1.0)), min_size=1, max_size=3),

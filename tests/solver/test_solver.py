@@ -17,6 +17,7 @@ from solver_graphs import GRAPHS, Float32Step, communities, cycle, separate_bloc
 
 import prplugin
 from conformance.options import pairwise
+from prplugin.cpu.sums import GroupSums
 from prplugin.graph.edges import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import numpy
@@ -27,6 +28,7 @@ from prplugin.solver import solve as solver
 from prplugin.solver.acceleration.anderson import AndersonMixing
 from prplugin.solver.acceleration.direct import DirectSolver, SlowConvergence, is_small
 from prplugin.solver.certificate import Certificate
+from prplugin.solver.groups import GroupProof, bounds_of_groups
 from prplugin.solver.loop import Now, Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
 from prplugin.types.edges import Csc
 
@@ -392,7 +394,10 @@ def test_a_method_may_choose_the_start_where_any_will_do(options, free, monkeypa
         numpy, "prepare", lambda *given, **more: prepared.append(prepare(*given, **more)) or prepared[0]
     )
     prplugin.Graph(GRAPHS["random"]).rank(method="numpy", **options)
-    assert [step.free_start for step in prepared] == [free]
+    assert [(step.free_start, step.every_pass) for step in prepared] == [(free, False)]
+    prepared.clear()
+    prplugin.Graph(GRAPHS["random"]).rank(method="numpy", progress=lambda state: None, **options)
+    assert [(step.free_start, step.every_pass) for step in prepared] == [(free, True)]
 
 
 # --- very slow convergence ----------------------------------------------------------------------------------------
@@ -572,3 +577,26 @@ def test_bounds_of_inexact_forms_are_watched():
     assert seen == [(3, outcome.error_bound, ())]
     assert (outcome.iterations, outcome.passes, outcome.converged, outcome.live) == (3, 3, True, False)
     assert step.ranks().tolist() == [1 / adjacency.n] * adjacency.n  # those before the exact step that proves the bound
+
+
+@pytest.mark.parametrize("tol", [1e-9, 1e-18])
+def test_groups_are_proved_by_steps_in_float64(tol):
+    """After iterations whose contributions are float32; the refused tolerance is five times that of a step without change."""
+    edges = pd.concat([cycle(7), cycle(12) + 7])
+    step = Float32Step(Problem(adjacency_of(prplugin.Graph(edges)), 0.85))
+    proof, exact = GroupProof(np.array([0, 7, 19]), Options(tol=tol)), step.rounding
+    step.start(1 / 19)
+    if tol < 1e-12:
+        depth = GroupSums(np.repeat([0, 1], [7, 12]), 2).depth
+        least = 5 * bounds_of_groups(0.85, np.zeros(1), np.ones(1), exact, depth, "float64", 1)[0]
+        with pytest.raises(prplugin.InvalidOptionError, match=f"ask for {least:.2g} or more"):
+            proof.begin(step)
+        return
+    proof.begin(step)
+    step.set_contribution_dtype("float32")
+    outcome = Outcome(False, True, 4, 1e-6)
+    proof.settle(step, outcome, 1e-15, lambda *_: pytest.fail("the first step proves both groups"))
+    assert (step.rounding, outcome.iterations, proof.iterations.tolist()) == (exact, 5, [5, 5])
+    assert step.starts[-1] == ("float64", pytest.approx(1))
+    assert proof.bounds.max() == outcome.error_bound < 1e-12
+    np.testing.assert_allclose(proof.sums, [7 / 19, 12 / 19], rtol=1e-12)
