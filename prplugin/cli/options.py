@@ -327,7 +327,7 @@ def changed_edges(paths: Sequence[str], schema: EdgeOptions, graph: Graph, *, re
     text: dict[str, Any] = {}
     if is_text and kinds <= {"integer", "string"}:
         text["ids"] = "string" if "string" in kinds else "integer"
-    given: list[Any] = [schema.source, schema.destination, schema.by]
+    given = [schema.source, schema.destination, schema.by]
     source, destination, by = (names if names is None or isinstance(names, list) else [names] for names in given)
     try:
         file = read_edges(list(paths), source, destination, schema.weight, by=by, **text)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 
@@ -75,16 +74,17 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[Grouped, Int
     return Grouped(Csc(offsets, indices, None), out_degrees, m, endpoints_of), ids
 
 
-def _factorized_few(columns: Sequence[Integers], *, grouped: bool) -> tuple[Integers, Integers, list[Any]]:
+def _factorized_few(columns: Sequence[Integers], *, grouped: bool) -> tuple[Integers, Integers, list[Integers]]:
     """Return codes of all values, the distinct ids, and offsets, indices and out-degrees of edges grouped by target."""
     values = as_int(np.concatenate(columns))
     count, dtype = values.size, columns[0].dtype
     codes, ids = np.empty(count, np.int32), np.empty_like(values)
     slots, scratch = np.empty(1 << (2 * count).bit_length(), np.int32), np.empty((4, count), np.int64)
-    edges: list[Any] = [None] * 3
+    edges: list[Integers] = []
     if grouped:
         edges = [np.empty(count + 1, np.int64), np.empty_like(codes[: count // 2]), np.empty_like(codes)]
-    n = kernels.factorize_few(values, 0 if dtype == np.uint64 else EMPTY, slots, scratch, codes, ids, *edges)
+    of_edges = edges or (None, None, None)
+    n = kernels.factorize_few(values, 0 if dtype == np.uint64 else EMPTY, slots, scratch, codes, ids, *of_edges)
     if grouped:  # copies, so that the graph keeps no more than it needs
         edges = [edges[0][: n + 1].copy(), edges[1], edges[2][:n].copy()]
     return codes, ids[:n].astype(dtype), edges

@@ -86,7 +86,7 @@ class DistributedGraph:
         partitions.append(like.iloc[:0])
         assigned = [numbers or [len(partitions) - 1] for numbers in assigned]
         held = [([partitions[number] for number in numbers], numbers) for numbers in assigned]
-        self._given: list[tuple[Any, ...]]
+        self._given: list[tuple[object, ...]]
         if self._alone:
             given = how.vertices if additional is None else parts_of.joined_ids(additional, several)
             alone = workers.scatter(replace(how, vertices=given))
@@ -169,9 +169,11 @@ class DistributedGraph:
             workers.check()
         topic = _watched(workers.client, watch, options)
         logs = [None if topic is None else _Log(topic), *[None] * (len(graph) - 1)]
-        arguments: list[tuple[Any, ...]]
+        arguments: list[tuple[object, ...]]
         if self._alone:
-            program: Any = one_worker.rank if self._shards else partial(one_worker.ranked_once, self._read)
+            program: Callable[..., object] = (
+                one_worker.rank if self._shards else partial(one_worker.ranked_once, self._read)
+            )
             arguments = [(*part, converted, log) for part, log in zip(graph, logs, strict=True)]
         else:
             program = self._rank_part if self._shards else partial(_ranked_once, self._build, self._rank_part)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import pickle
 import time
 import uuid
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from copy import copy
 from functools import partial
@@ -133,7 +134,7 @@ class Workers:
             known[address] = self._on_worker(partial(_total_memory, memory_space), address)
         return known[address]
 
-    def _on_worker(self, function: Any, address: str) -> Any:
+    def _on_worker(self, function: Callable[..., object], address: str) -> Any:
         """Call a function on the event loop of a worker, at once and not as a task."""
         try:
             return self.client.run(function, workers=[address])[address]
@@ -158,7 +159,9 @@ class Workers:
             return argument
         return self.client.scatter([argument], workers=self.addresses, broadcast=True, hash=False)[0]
 
-    def start(self, program: Any, memory_space: MemorySpace, arguments: list[tuple[Any, ...]]) -> list[Future]:
+    def start(
+        self, program: Callable[..., object], memory_space: MemorySpace, arguments: Sequence[tuple[object, ...]]
+    ) -> list[Future]:
         """Start a program with the arguments of each rank, on its worker only and without retries."""
         job = f"{JOB_PREFIX}{uuid.uuid4().hex}"
         return [
@@ -247,7 +250,10 @@ def _threads_by_address(client: Client) -> dict[str, int]:
 # --- on the workers -------------------------------------------------------------------------------------------------
 
 
-def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str], rank: int, *arguments: Any) -> Any:
+def _task(
+    program: Callable[..., tuple[object, object]], memory_space: MemorySpace, job: str, addresses: list[str], rank: int,
+    *arguments: object,
+) -> object:  # fmt: skip
     """Run a rank of a program, outside the thread pool of the worker.
 
     In the thread pool, programs of two clients could deadlock, each waiting for a thread that the other occupies.

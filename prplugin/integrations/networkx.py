@@ -45,7 +45,7 @@ class ConvertedGraph:
     nodes: list[Hashable]
     offsets: Integers
     indices: Integers
-    weights: Mapping[Hashable, Any]
+    weights: Mapping[Hashable, Floats | list[object] | None]
     directed: bool
     multigraph: bool
     _graphs: dict[Hashable, Graph] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class ConvertedGraph:
                 raise NotImplementedError(f"attribute {weight!r} of the edges: {error}") from error
         return self._graphs[weight]
 
-    def values_of_nodes(self, what: str, given: Mapping[Hashable, Any]) -> Floats:
+    def values_of_nodes(self, what: str, given: Mapping[Hashable, object]) -> Floats:
         """Return a value per node, 0 by default. Keys that are not nodes are ignored, as in NetworkX."""
         values = np.array([given.get(node, 0) for node in self.nodes], dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -88,12 +88,12 @@ class ConvertedGraph:
 def pagerank(
     G: object,  # noqa: N803  # NetworkX's name
     alpha: float = 0.85,
-    personalization: Mapping[Hashable, Any] | None = None,
+    personalization: Mapping[Hashable, object] | None = None,
     max_iter: int = 100,
     tol: float = 1.0e-6,
-    nstart: Mapping[Hashable, Any] | None = None,
+    nstart: Mapping[Hashable, object] | None = None,
     weight: Hashable = "weight",
-    dangling: Mapping[Hashable, Any] | None = None,
+    dangling: Mapping[Hashable, object] | None = None,
     *,
     method: str = "auto",
     **method_options: object,
@@ -158,7 +158,7 @@ def pagerank(
     return dict(zip(G.nodes, ranking.ranks.tolist(), strict=True))
 
 
-def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
+def can_run(name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool | str:
     """Return True if `pagerank` supports these arguments, else the reason why NetworkX must not dispatch to it."""
     # NetworkX does not show a reason that is returned here. Unsupported arguments of `pagerank` therefore raise there.
     return True if name == "pagerank" else f"prplugin has no {name}"
@@ -167,8 +167,8 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool
 def convert_from_nx(
     graph: nx.Graph,
     *,
-    edge_attrs: Mapping[Hashable, Any] | None = None,
-    node_attrs: Mapping[Hashable, Any] | None = None,
+    edge_attrs: Mapping[Hashable, object] | None = None,
+    node_attrs: Mapping[Hashable, object] | None = None,
     preserve_edge_attrs: bool = False,
     preserve_node_attrs: bool = False,
     preserve_graph_attrs: bool = False,

@@ -29,6 +29,7 @@ from prplugin.io.selection import EdgeFile, Selection
 from prplugin.io.text_blocks import check_memory, content
 from prplugin.machine import this_machine
 from prplugin.options import Duplicates
+from prplugin.types.arrays import Array
 from prplugin.types.edges import ANY, Compressed, Coo, Floats, Integers, index_dtype
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def unmatched(out_edges: Compressed, in_edges: Compressed, sums: ArcSums | None 
     return Arc(int(source), int(target), float(weight[0]) if weight else None, is_listed)
 
 
-def _sorted(rows: Compressed, *, by_target: bool) -> list[Any]:
+def _sorted(rows: Compressed, *, by_target: bool) -> list[Array]:
     """Return sources, targets and perhaps weights of lists, in ascending order."""
     ends = [rows.indices, rows_of(rows.offsets)] if by_target else [rows_of(rows.offsets), rows.indices]
     columns = ends if rows.weights is None else [*ends, rows.weights]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from functools import reduce
 from itertools import chain, islice
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from prplugin.io.comments import Comments
 from prplugin.io.selection import RANKS, EdgeFile, Selection, missing_endpoints
 from prplugin.io.text_blocks import COMMA_OR_SEMICOLON, WORKING_BYTES, Block, blocks, check_memory, first_record
 from prplugin.options import Missing
+from prplugin.types.array_module import Booleans
 
 SAMPLE = 100  # number of records in the sample that decides what the columns are
 DELIMITERS = {"csv": COMMA_OR_SEMICOLON, "tsv": "\t", "delimited": "\t" + COMMA_OR_SEMICOLON, "snap": None}
@@ -389,7 +390,7 @@ def _absent(table: pa.Table, endpoints: Sequence[int], nulls: Collection[str]) -
     return absent if absent is not None and pc.any(absent).as_py() else None
 
 
-def _may_be_numbers(text: pa.StringArray) -> Any:
+def _may_be_numbers(text: pa.StringArray) -> Booleans:
     """Return whether each string may begin with a digit, a sign or a point."""
     _, offsets, data = text.buffers()
     if not data:

@@ -179,7 +179,7 @@ def _lists(base: str) -> Lists:
     return Lists(name, form, graph, positions, offsets, bounds)
 
 
-def mapped(path: str) -> Any:
+def mapped(path: str) -> Integers:
     """Map the bytes of a file; an empty file cannot be mapped."""
     with path_errors(path), open(path, "rb") as file:
         return np.memmap(file, np.uint8, "r") if Path(path).stat().st_size else np.empty(0, np.uint8)

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import pairwise
 from operator import attrgetter
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -201,7 +201,7 @@ class SegmentedPull:
         if schedule.host_segments:
             threads = max(schedule.segments[k].threads for k in schedule.host_segments)
             self.host = HostPull(rows.runs([rows.spans[k] for k in schedule.host_segments]), rows.n, threads)
-        self._recorded: tuple[Any, Any, Any] = (None, None, None)
+        self._recorded: tuple[Any, Array | None, Array | None] = (None, None, None)
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
         if self.host is not None:
@@ -236,7 +236,14 @@ def _of_this_library(rows: SortedRows, segment: Segment, span: tuple[int, int]) 
     return pull, pull.blocks
 
 
-def captured(pulls: Sequence[Work], contributions: Array, row_sums: Array) -> Any:
+class Graph(Protocol):
+    """A CUDA graph: `cupy.cuda.Graph`."""
+
+    def launch(self) -> None:
+        """Launch the recorded kernels on the current stream."""
+
+
+def captured(pulls: Sequence[Work], contributions: Array, row_sums: Array) -> Graph:
     """Launch kernels, and return a CUDA graph that launches them again.
 
     They run once before the capture, since compilation and allocation cannot be captured.
