@@ -177,6 +177,10 @@ class Constructors(Displayed):
         weight: Hashable = None,
         *,
         by: Hashable | list[Hashable] = None,
+        time: Hashable = None,
+        half_life: object = None,
+        window: object = None,
+        now: object = None,
         directed: bool = True,
         bipartite: bool = False,
         vertices: object = None,
@@ -211,8 +215,9 @@ class Constructors(Displayed):
         directed : bool, default True
             If False, each row is an edge in both directions, as in a file that says so: a symmetric Matrix Market file,
             or text with a comment ``% sym`` (KONECT) or ``# Undirected graph`` (SNAP) above its edges.
-        by, bipartite, vertices, duplicates : optional
-            As for `pagerank`. Text with a comment ``% bip`` (KONECT) is bipartite and undirected.
+        by, time, half_life, window, now, bipartite, vertices, duplicates : optional
+            As for `pagerank`. Times in text are numbers or of ISO 8601. Text with a comment ``% bip`` (KONECT) is
+            bipartite and undirected.
         missing : {"error", "drop"}
             Rows with a missing endpoint: empty or `null` in text, null or NaN in Parquet.
         format : str, optional
@@ -248,7 +253,7 @@ class Constructors(Displayed):
         """
         given = of_arguments(FileOptions, locals()).given()
         rows = directed, vertices, duplicates, missing
-        how = EdgeOptions(source, destination, weight, *rows, by=by, bipartite=bipartite)
+        how = EdgeOptions(source, destination, weight, *rows, time, half_life, window, now, by, bipartite)
         if isinstance(path, os.PathLike):
             path = text_of(path)
         if is_saved(path):

@@ -148,24 +148,21 @@ def read_file(path: Paths, how: EdgeOptions, *, lasting: bool, **options: Any) -
     )
     from prplugin.io import read_edges
 
-    file = read_edges(path, source, destination, how.weight, missing=how.missing, by=by, **options)
+    file = read_edges(path, source, destination, how.weight, missing=how.missing, by=by, time=how.time, **options)
     return of_file(file, path, how, lasting=lasting)
 
 
 def of_file(file: EdgeFile | AdjacencyFile, path: Paths, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     """Return the graph of files that have been read; of `how`, the columns are those of the files."""
-    from prplugin.frames.parquet import Opened
     from prplugin.io import EdgeFile
 
     columns = file.columns
-    if how.time is not None and not (isinstance(file, EdgeFile) and isinstance(file.frame, Opened)):
-        raise InvalidOptionError(
-            f"time= supports frames and Parquet files only: write {path} as Parquet, or read it into a frame."
-        )
+    if how.time is not None and not (isinstance(file, EdgeFile) and file.vertices is None):
+        raise InvalidOptionError(f"time= supports frames and files of rows, and {path} is a whole graph.")
     if how.vertices is not None and not (isinstance(file, EdgeFile) and file.vertices is None):
         raise InvalidOptionError(f"{path} names all vertices itself: omit vertices=.")
     by = columns.source_names[: columns.by] or None
-    how = replace(how, **columns.id_names, by=by, weight=columns.weight_name)
+    how = replace(how, **columns.id_names, by=by, weight=columns.weight_name, time=columns.time_name)
     facts: Any = {"unused_weight": columns.unused_weight, "lasting": lasting}
     if isinstance(file, EdgeFile):
         vertices = file.vertices if how.vertices is None else how.vertices

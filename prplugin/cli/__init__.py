@@ -371,7 +371,7 @@ def _load(
     times = {name: given.pop(name) for name in ("time", "half_life", "window") if name in given}
     with watching(_progress(quiet=quiet)) as watch:
         with reading_to("host") if vertices else nullcontext():  # their types are those of the ids of a frame
-            file = read_edges(path, packed=packed, **given)
+            file = read_edges(path, packed=packed, time=times.get("time"), **given)
         watch.stage("vertices")
         more = None
         if vertices:

@@ -330,9 +330,9 @@ def changed_edges(paths: Sequence[str], schema: EdgeOptions, graph: Graph, *, re
     given = [schema.source, schema.destination, schema.by]
     source, destination, by = (names if names is None or isinstance(names, list) else [names] for names in given)
     try:
-        file = read_edges(list(paths), source, destination, schema.weight, by=by, **text)
+        file = read_edges(list(paths), source, destination, schema.weight, by=by, time=schema.time, **text)
     except ColumnNotFoundError:
-        if not removed or schema.weight is None:
+        if not removed or (schema.weight is None and schema.time is None):
             raise
         file = read_edges(list(paths), source, destination, by=by, **text)  # edges to remove may be without weights
     frame = as_rows(file).frame

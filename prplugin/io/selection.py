@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.errors import ColumnNotFoundError, InvalidOptionError, PageRankError, counted, listed
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.columns import Columns, resolve
 from prplugin.frames.suggested import columns_present
 from prplugin.io.formats import described
@@ -74,6 +74,7 @@ class Selection:
     packed: bool = False
     format: str = ""
     by: list[Hashable] | None = None
+    time: Hashable = None
 
     @property
     def name(self) -> str:
@@ -93,12 +94,38 @@ class Selection:
             )
             named = None if self.weight is None else self._label("weight", self.weight, labels)
             groups = self.by and [self._label("by", name, labels) for name in self.by]
-            columns = resolve(labels, source, destination, weight if named is None else named, by=groups)
+            time = None if self.time is None else self._label("time", self.time, labels)
+            columns = resolve(labels, source, destination, weight if named is None else named, time, by=groups)
         except PageRankError as error:
             raise type(error)(f"{self.name}: {error}{hint}") from error
         if columns.weight in (*columns.source, *columns.destination):
             raise InvalidOptionError(f"{self.name}: column {self.weight!r} is named as an endpoint and as the weight.")
         return columns
+
+    def with_times(self, frame: Any, found: Columns) -> Any:
+        """Return a frame whose times, if they are text, are numbers or timestamps of ISO 8601; raise for others."""
+        label = found.time_name
+        if found.time is None or frame[label].dtype.kind in "iufM":
+            return frame
+        import pandas as pd  # loaded by the readers
+
+        text = frame[label]
+        times = numbers = pd.to_numeric(text, errors="coerce")
+        if numbers.isna().any():
+            try:
+                times = pd.to_datetime(text, format="ISO8601", errors="coerce")
+            except ValueError:  # of several offsets
+                times = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
+            if times.isna().any():
+                neither = np.flatnonzero(times.isna() & numbers.isna())
+                row = int(neither[0]) if neither.size else int(np.flatnonzero(times.isna())[0])
+                raise InvalidEdgesError(
+                    f"{self.name}: column {label!r} has {text.iloc[row]!r} in row {row:,} of those read (counted from "
+                    "0): write all times as numbers, or all by ISO 8601."
+                )
+        frame = frame.copy(deep=False)
+        frame[label] = times
+        return frame
 
     def position(self, name: Hashable) -> int | None:
         """Return the position from 0 that a number stands for, or its digits, if no column has that name."""

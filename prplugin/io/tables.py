@@ -89,10 +89,10 @@ def read_json_lines(selection: Selection, compression: str | None) -> EdgeFile:
     ends, weight = [*found.source_names, *found.destination_names], found.weight_name
     missing = [any(row.get(end) is None for end in ends) for row in rows]
     dropped, kept = _kept(selection, missing)
-    names = dict.fromkeys([*ends, *([] if weight is None else [weight])])
+    names = dict.fromkeys([*ends, *(name for name in (weight, found.time_name) if name is not None)])
     complete = rows if kept is None else [rows[row] for row in kept]
     frame = pd.DataFrame({name: [row.get(name) for row in complete] for name in names})
-    return EdgeFile(frame, found, dropped=dropped, kept=kept)
+    return EdgeFile(selection.with_times(frame, found), found, dropped=dropped, kept=kept)
 
 
 def read_values(selection: Selection, compression: str | None, kinds: dict[str, str]) -> pd.DataFrame:
@@ -132,8 +132,8 @@ def _is_text(path: str) -> bool:
 def _of_file(selection: Selection, file: Table | Parquet) -> EdgeFile:
     found = selection.resolved(file.schema_arrow.names)
     device_files.log_fallback(selection.name, "it is not a file of Parquet on disk")
-    weight = [] if found.weight is None else [found.weight_name]
-    names = dict.fromkeys([*found.source_names, *found.destination_names, *weight])
+    values = [name for name in (found.weight_name, found.time_name) if name is not None]
+    names = dict.fromkeys([*found.source_names, *found.destination_names, *values])
     return _of_table(selection, file.read(columns=list(names)), found)
 
 

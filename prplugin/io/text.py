@@ -53,6 +53,8 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
                 )  # fmt: skip
     if found.weight is not None:
         columns[found.weight] = TextColumn(found.weight, str(found.weight_name), "weight", nulls=nulls)
+    if found.time is not None:
+        columns[found.time] = TextColumn(found.time, str(found.time_name), "string", nulls=nulls)
     said, bipartite = table.comments.undirected()
     frame, dropped = read_columns(
         table.blocks, width, [*columns.values()], endpoints=sorted({*found.source, *found.destination}),
@@ -65,6 +67,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
     if blanks := sum(column.blanks for column in columns.values()):
         notes.append(f"blanks around {counted(blanks, 'id')} removed")
     logger.info("%s: %s", printable(selection.name), "; ".join(notes))
+    frame = selection.with_times(frame, found)
     return EdgeFile(frame, found, directed=not said, bipartite=bipartite, dropped=dropped, notes=tuple(notes))
 
 

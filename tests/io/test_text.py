@@ -7,6 +7,7 @@ import re
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -227,6 +228,56 @@ def test_missing_values_by_text():
     assert rank("routes.csv", **options)[0] == reference((2965, 410), (2966, 410))
     write("e.csv", "src,dst,w\n1,2,NA\n")
     assert "line 2: column 'w' has 'NA', which stands for" in refusal("e.csv", weight="w", null="NA")
+
+
+TIMED = pd.DataFrame({"src": list("abcab"), "dst": list("bcaca"), "w": [1.0, 2, 1, 3, 1]})
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2024-01-01", "2024-02-01", "2024-02-03", "2024-02-09", "2024-03-01"],
+        ["2024-01-01T00:00:00Z", "2024-02-01T12:00:00Z", "2024-02-03", "2024-02-09T00:00Z", "2024-03-01T00:00Z"],
+        ["1704067200", "1706745600", "1707000000", "1707500000", "1709251200.5"],
+    ],
+    ids=["dates", "times", "numbers"],
+)
+@pytest.mark.parametrize("name", ["e.csv", "e.jsonl"])
+def test_times(times, name):
+    frame = TIMED.assign(ts=times)
+    if times[0].isdigit():
+        life, typed = 1e6, TIMED.assign(ts=np.array(times, float))
+    else:
+        zone = "Z" in times[0]
+        life, typed = "30D", TIMED.assign(ts=pd.to_datetime(frame["ts"], format="ISO8601", utc=zone))
+    frame.to_csv(name, index=False) if name == "e.csv" else frame.to_json(name, orient="records", lines=True)
+    for more in ({"half_life": life}, {"window": life}, {"half_life": life, "weight": "w"}):
+        expected = typed.pagerank(time="ts", **more)
+        found = prplugin.Graph.from_file(name, time="ts", **more).rank().frame
+        pd.testing.assert_frame_equal(found, expected)
+        pd.testing.assert_frame_equal(prplugin.pagerank(name, time=4 if name == "e.csv" else "ts", **more), expected)
+    options = ["--time", "ts", "--half-life", str(life), "-q", "-o", "ranks.parquet"]
+    assert CliRunner().invoke(main, ["rank", name, *options]).exit_code == 0
+    pd.testing.assert_frame_equal(pd.read_parquet("ranks.parquet"), typed.pagerank(time="ts", half_life=life))
+
+
+@pytest.mark.parametrize(("value", "shown"), [("soon", "'soon' in row 1"), ("17", "'17' in row 1")])
+def test_texts_that_are_no_times(value, shown):
+    write("e.csv", f"src,dst,ts\n1,2,2024-01-01\n2,1,{value}\n")
+    with pytest.raises(prplugin.InvalidEdgesError, match=f"column 'ts' has {shown}.*write all times as numbers"):
+        prplugin.pagerank("e.csv", time="ts", half_life="7D")
+
+
+def test_updates_of_graphs_with_times_by_text():
+    write("e.csv", "src,dst,ts\n1,2,2024-01-01\n2,1,2024-02-01\n")
+    write("more.csv", "src,dst,ts\n2,3,2024-03-01\n")
+    run = CliRunner().invoke
+    assert run(main, ["save", "e.csv", "graph", "--time", "ts", "--half-life", "30D"]).exit_code == 0
+    assert run(main, ["update", "graph", "--add", "more.csv"]).exit_code == 0
+    everything = pd.concat([pd.read_csv("e.csv"), pd.read_csv("more.csv")], ignore_index=True)
+    expected = everything.assign(ts=pd.to_datetime(everything["ts"])).pagerank(time="ts", half_life="30D")
+    found = prplugin.Graph.load("graph").rank().frame
+    assert np.allclose(found["pagerank"], expected["pagerank"], atol=2e-6)
 
 
 @pytest.mark.parametrize("said", ["% sym unweighted", "%sym positive", "# Undirected graph: a.txt\n# Nodes: 3"])
