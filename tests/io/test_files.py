@@ -28,7 +28,7 @@ import prplugin
 from prplugin import machine
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, OutOfMemoryError, PageRankError
 from prplugin.frames import device_files
-from prplugin.io import as_rows, blocks, check_output, read_edges, write_frame
+from prplugin.io import as_rows, check_output, read_edges, text_blocks, write_frame
 
 BANNER = "%%MatrixMarket matrix coordinate"
 
@@ -292,7 +292,7 @@ def test_text_after_a_closing_quote_is_refused(write_file):
 
 @pytest.mark.parametrize("name", ["edges.csv", "edges.txt"])
 def test_long_fields_and_lines(write_file, monkeypatch, name):
-    monkeypatch.setattr(blocks, "PIECE_BYTES", 1 << 16)
+    monkeypatch.setattr(text_blocks, "PIECE_BYTES", 1 << 16)
     delimiter = "," if name == "edges.csv" else " "
     long = "x" * (3 << 20)
     lines = [f"src{delimiter}dst", f"a{delimiter}{long}", f"b{delimiter}c"]
@@ -302,7 +302,7 @@ def test_long_fields_and_lines(write_file, monkeypatch, name):
 
 
 def test_line_without_end_is_refused(write_file, monkeypatch):
-    monkeypatch.setattr(blocks, "LONGEST_RECORD", 1 << 20)
+    monkeypatch.setattr(text_blocks, "LONGEST_RECORD", 1 << 20)
     with pytest.raises(InvalidEdgesError, match=r"line 3: it does not end within 1,048,576 bytes.*closing quote"):
         read_edges(write_file("edges.csv", 'src,dst\na,b\n"a,b\n' + "a,b\n" * (1 << 21)))
 
@@ -340,7 +340,7 @@ def test_memory_to_read_text_is_little_more_than_its_columns(tmp_path, ids):
 
 @pytest.mark.parametrize("delimiter", [",", "  "])
 def test_line_numbers_across_blocks(write_file, monkeypatch, delimiter):
-    monkeypatch.setattr(blocks, "PIECE_BYTES", 64)
+    monkeypatch.setattr(text_blocks, "PIECE_BYTES", 64)
     name = "edges.csv" if delimiter == "," else "edges.txt"
     lines = [f"{i}{delimiter}{i + 1}" for i in range(500)]
     assert rows(read_edges(write_file(name, "\n".join(lines)))) == [(i, i + 1) for i in range(500)]
@@ -354,7 +354,7 @@ def test_line_numbers_across_blocks(write_file, monkeypatch, delimiter):
 
 
 def test_quoted_fields_across_blocks(write_file, monkeypatch):
-    monkeypatch.setattr(blocks, "PIECE_BYTES", 128)
+    monkeypatch.setattr(text_blocks, "PIECE_BYTES", 128)
     expected = [(f"{'a' * (i % 60)}\n{i}", f"b{i}") for i in range(200)]
     path = write_file("edges.csv", "src,dst\n" + "".join(f'"{a}",{b}\n' for a, b in expected))
     assert rows(read_edges(path)) == expected
@@ -370,7 +370,7 @@ QUOTED = st.text(alphabet='",\n\ra ', min_size=1, max_size=9).map(lambda text: t
     piece=st.integers(1, 64),
 )
 def test_fields_quoted_by_csv_writer(tmp_path, monkeypatch, fields, quoting, piece):
-    monkeypatch.setattr(blocks, "PIECE_BYTES", piece)
+    monkeypatch.setattr(text_blocks, "PIECE_BYTES", piece)
     with open(tmp_path / "edges.csv", "w", newline="") as file:
         csv.writer(file, quoting=quoting).writerows([("src", "dst"), *fields])
     bare = [(source.strip(" "), destination.strip(" ")) for source, destination in fields]
