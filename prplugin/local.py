@@ -28,7 +28,7 @@ from prplugin.machine import this_machine
 from prplugin.methods import estimates
 from prplugin.methods.base import Method
 from prplugin.methods.registry import ChoiceCache, choose, compile_ahead, reasons
-from prplugin.options import EdgeOptions, Options, Unknown, excluded_by_seed
+from prplugin.options import EdgeOptions, Options, Unknown
 from prplugin.progress import Watch
 from prplugin.result.groups import by_group
 from prplugin.result.ranking import Ranking, Rankings
@@ -76,8 +76,7 @@ class LocalGraph:
         began: float | None = None, check: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         adjacency = state.adjacency
-        self._state, adjacency.lasting, self._reading = state, lasting, 0.0
-        self._lock = threading.Lock()  # held where rankings replace the state
+        self._lock, self._state, self._reading, adjacency.lasting = threading.Lock(), state, 0.0, lasting
         self.memory_space, self._weighted, self.weights_label = adjacency.memory_space, adjacency.weighted, weights
         self.unused_weight, self._lasting, self._check, self._access = unused_weight, lasting, check, Access()
         self._cheapest: ChoiceCache = {}
@@ -294,7 +293,8 @@ class LocalGraph:
         if not teleports and not chooses and options.dangling is None and options.nstart is None:
             return query
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
-            if teleports and (self._local_edges(options, 1) is not None or excluded_by_seed(options.exclude)):
+            words = self._vertices.repeated.names_seeds
+            if teleports and (self._local_edges(options, 1) is not None or words(options.exclude)):
                 query.seeds = self._vertices.read_teleports(options, unknown)
             else:
                 query.v = self._vector(options, "personalization", unknown)

@@ -189,7 +189,7 @@ class Options:
             )
         if self.unknown != "error":
             check_choice("unknown", self.unknown, get_args(Unknowns))
-        if self.exclude is not None:
+        if self.exclude is not None and self.personalization is None and self.seeds is None:
             self._check_exclude()
 
     @property
@@ -198,8 +198,7 @@ class Options:
         return rule_of(self.stop, self.tol)
 
     def _check_exclude(self) -> None:
-        words = excluded_by_seed(self.exclude)
-        if words and self.personalization is None and self.seeds is None:
+        if words := excluded_by_seed(self.exclude):
             name = min(words)
             what = "the vertices" if name == "seeds" else "the out-neighbours of those"
             raise InvalidOptionError(

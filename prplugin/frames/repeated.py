@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.options import Unknown
+from prplugin.options import Unknown, excluded_by_seed
 from prplugin.types.edges import Integers
 
 MOST = 8
@@ -49,6 +49,10 @@ class Repeated:
                     unknown.counts[what] = unknown.counts.get(what, 0) + kept.ignored
                 return kept.positions
         return None
+
+    def names_seeds(self, given: object) -> bool:
+        """Return whether `exclude` names vertices that each ranking has of its own; a list that is kept does not."""
+        return bool(self.find(given, "exclude", Unknown()) is None and excluded_by_seed(given))
 
     def keep(self, given: object, what: str, unknown: Unknown, positions: Integers, ignored: int) -> None:
         """Keep the positions of vertices that a later call may name."""
