@@ -367,9 +367,9 @@ class LocalGraph:
             more: Any = {"closer": start.tol, "order": order, "groups": query.groups, "lasting": self._lasting}
             ranks, outcome = solve_by(method, problem, *how, **more)
             if self._lasting and outcome.converged and options.rule.proves:
-                last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
+                whole = to_memory(ranks if query.groups is None else query.groups.as_one(ranks), self.memory_space)
                 with self._lock:
-                    self._state = self._state.with_last(last)
+                    self._state = self._state.with_last(LastRanks(equation, whole, int(outcome.iterations)))
             outcome.iterations += start.passes
             shown = options.requested(ranks) if query.groups is None else query.groups.ranks_of_each(ranks)
             shown = to_memory(shown, adjacency.memory_space)

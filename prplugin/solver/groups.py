@@ -164,6 +164,10 @@ class GroupProof:
             ranks *= xp.asarray(np.repeat(sizes, sizes))
         return ranks.astype(self._options.dtype, copy=False)
 
+    def as_one(self, ranks: Floats) -> Floats:
+        """Return the ranks with a sum of 1 over all groups, which may have been ranked by themselves."""
+        return ranks / self.sums.sum()
+
     def _of_all(self, tol: float) -> Options:
         most = self._options.max_iter
         return replace(

@@ -80,7 +80,7 @@ MAX_LINES = {
     "methods": 3_560,
     "papers": 2_090,
     "result": 1_280,
-    "solver": 1_400,
+    "solver": 1_430,
     "streams": 1_790,
     "types": 650,
 }
