@@ -48,7 +48,12 @@ CORE = ("solver", "graph", "streams", "numerics.py", "cpu/*.cpp", "cpu/*.hpp", "
 FOLDERS = ("api", "cpu", "frames", "graph", "io", "methods", "papers", "solver", "streams")
 """Folders of tests that run: others start processes, in which no lines are recorded, or defend what is not mutated."""
 
-NEAREST = {"numerics": "solver", "memory": "methods", "times": "api"}  # others have the name of the package
+NEAREST = {
+    "numerics": "solver",
+    "memory": "methods",
+    "times": "api",
+    "webgraph": "io",
+}  # others have the name of the package
 REASONS = "conformance/survivors.toml"
 IGNORED = shutil.ignore_patterns(".*", "__pycache__", "site", "*.pyc")
 COMPILE = [sys.executable, "prplugin/cpu/build.py", "-O1", "-w"]

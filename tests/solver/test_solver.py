@@ -600,3 +600,29 @@ def test_groups_are_proved_by_steps_in_float64(tol):
     assert step.starts[-1] == ("float64", pytest.approx(1))
     assert proof.bounds.max() == outcome.error_bound < 1e-12
     np.testing.assert_allclose(proof.sums, [7 / 19, 12 / 19], rtol=1e-12)
+
+
+def test_a_proposal_lets_the_other_strategies_forget():
+    class Forgets(Proposes):
+        forgot = 0
+
+        def forget(self):
+            self.forgot += 1
+
+    phase = Phase(Options().rule, Certificate(0.5, 9, StepRounding(1, 1, 1, 1, 1), "float64", 1), [], -1.0, 20, False)
+    strategies = [Forgets(2, Proposal(1)), Forgets(1, Proposal(2)), Forgets(2, Proposal(3))]
+    phase = phase._replace(strategies=strategies)
+    now = Now(0, 20, -1.0, True, 1.0, 1.0)
+    assert [phase.proposal(None, now) for _ in range(3)] == [Proposal(2), Proposal(1), None]
+    assert [one.forgot for one in strategies] == [1, 1, 2]
+
+
+@pytest.mark.parametrize("factor", [0.999, 1.001])
+def test_float32_meets_a_rule_of_changes_above_what_rounding_causes(factor):
+    certificate = Certificate(0.9, 9, StepRounding(1, 1, 1, 1, 1, single=1), "float64", 1)
+    goal = factor * 2 * certificate.noise / 0.1
+    for stop, narrow, met in (
+        ("delta", True, factor > 1), ("delta", False, True), ("error", True, True), ("error", False, True),
+    ):  # fmt: skip
+        phase = Phase(Options(stop=stop).rule, certificate, [], goal, 20, narrow)
+        assert phase.may_converge == met
