@@ -104,8 +104,11 @@ class Rule:
         """Return whether a ranking of this type may begin with contributions in float32."""
         return dtype == "float32"
 
-    def goal_in_float32(self, in_float32: Proof, in_float64: Proof) -> float:
-        """Return the L1 change at which the float32 phase ends."""
+    def goal_in_float32(self, in_float32: Proof, in_float64: Proof, least: float) -> float:
+        """Return the L1 change at which the float32 phase ends.
+
+        `least`: Relative to the goal in float64, the least goal for which it need not take over.
+        """
         return self.goal(in_float32)
 
     def budget(self, proof: Proof, max_iter: int | None, dtype: str) -> int:
@@ -158,19 +161,17 @@ class ProvedError(Rule):
     def allows_float32(self, dtype: str) -> bool:
         return True
 
-    def goal_in_float32(self, in_float32: Proof, in_float64: Proof) -> float:
+    def goal_in_float32(self, in_float32: Proof, in_float64: Proof, least: float) -> float:
         """Return the L1 change at which the float32 phase ends.
 
         It is the change that meets the rule by the bounds `in_float32`. If float32 rounding keeps changes above that,
         float64 takes over at the returned change. So whether a ranking ends in float32 or in float64, and how much
         memory it takes, is known before it starts.
         """
-        goal = self.goal(in_float32)
-        least = FLOAT32_CHANGE_FRACTION * in_float32.noise
-        if goal >= least:
-            return goal
-        # At the first, about one float64 step proves `tol`. Below the second, changes are mostly rounding errors.
-        return max(in_float64.change_for(self.tol), least)
+        goal, of_float64 = self.goal(in_float32), in_float64.change_for(self.tol)
+        errors = FLOAT32_CHANGE_FRACTION * in_float32.noise  # below, changes are mostly rounding errors
+        # At the change `of_float64`, about one float64 step proves `tol`.
+        return goal if goal >= max(errors, least * of_float64) else max(of_float64, errors)
 
     def budget(self, proof: Proof, max_iter: int | None, dtype: str) -> int:
         if not self.tol >= proof.provable:

@@ -50,6 +50,7 @@ class Step(Protocol):
 
     rounding: StepRounding  # of the next step
     float32_is_faster: bool = False  # whether float32 contributions make a step faster
+    least_float32_goal: float = 0.0  # as in `Rule.goal_in_float32`: near 1 if they do so by little
     every_pass: bool = False  # whether `advance` ends after each pass if it can, since somebody watches
     free_start: bool = False  # whether `start` may replace equal ranks by others of sum 1 that are nearer to the result
     seeds: int | None = None  # number of columns of the ranks; None for a vector

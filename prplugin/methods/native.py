@@ -248,6 +248,7 @@ class NativeStep(Step):
         self._lumped = None if lumped is None else LumpedPull(lumped, *given)
         self._depth = depth_for(problem.alpha)
         self.rounding = rounding_of(problem, row, lumps=lumped is not None)
+        self.least_float32_goal = 0.65  # else a looser tolerance may take more passes than one that float64 takes over
         self.float32_is_faster = (adjacency.n if lumped is None else lumped.linking.size) >= FLOAT32_FROM
 
     def set_contribution_dtype(self, dtype: str) -> None:

@@ -188,7 +188,7 @@ def solve(
         _follow(step, state, rule, certificate, budget if options.max_iter is not None else 2 * budget, on_bound)
     if narrow:
         proof = certificate.for_rounding(step.rounding)
-        run(proof, rule.goal_in_float32(proof, certificate), budget - 1, narrow=True)
+        run(proof, rule.goal_in_float32(proof, certificate, step.least_float32_goal), budget - 1, narrow=True)
         if not np.all(state.converged):
             _continue_in_float64(step, state)
     last = budget if options.max_iter is not None else state.passes + budget

@@ -12,7 +12,9 @@ from solver_graphs import Float32Step
 import prplugin
 from prplugin import stopping
 from prplugin.graph.edges import Edges, Problem
+from prplugin.numerics import StepRounding
 from prplugin.options import Options
+from prplugin.solver.certificate import Certificate
 from prplugin.solver.solve import solve
 from prplugin.stopping import RULES, STOPS, Iterate, Rule, rule_of
 from prplugin.types.edges import Coo
@@ -103,3 +105,19 @@ def test_inexact_forms_may_take_more_passes_than_exact_steps():
     found = solve(Inexact(problem), options, n, start, lambda *_: lambda *_: None)
     assert found.converged
     assert found.passes == passes + 2
+
+
+def test_float64_takes_over_where_float32_would_take_many_more_passes():
+    """Regression test: 59 passes over cnr-2000 to 5e-7, and 55 to 4e-7, at which float64 took over."""
+    rounding = StepRounding(row=40, edge=2, dangling=60, vectors=0, norm=60)
+    wide = Certificate(0.85, 1000, rounding, "float64", 1)
+    narrow = wide.for_rounding(rounding._replace(single=1))
+    handed_over = set()
+    for tol in np.geomspace(1e-8, 1e-2, 100):
+        rule = rule_of("error", float(tol))
+        proves = rule.goal(narrow) >= 0.65 * rule.goal(wide)
+        expected = rule.goal(narrow) if proves else max(rule.goal(wide), narrow.noise / 4)
+        assert rule.goal_in_float32(narrow, wide, 0.65) == expected
+        handed_over.add(proves)
+    assert handed_over == {False, True}
+    assert rule_of("error", 5e-7).goal_in_float32(narrow, wide, 0.0) == rule_of("error", 5e-7).goal(narrow)
