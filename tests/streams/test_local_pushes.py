@@ -427,10 +427,10 @@ def test_only_out_weights_whose_quotients_lose_digits_are_iterated(weight, pushe
 @pytest.mark.usefixtures("small_graphs")
 def test_order_of_all_touched_vertices_is_proved():
     graph = prplugin.Graph(pd.DataFrame({"src": [1, 3], "dst": [2, 4]}))
-    for top, method in ((1, "push"), (2, "push"), (3, "native")):
+    for top in (1, 2, 3):
         ranking = graph.rank(personalization=[1], top=top, certified=True)
-        assert ranking.method == method
-        assert ranking.certified == (method == "push")  # vertices 3 and 4 have no rank, which is not looked for
+        assert (ranking.method == "push") == (top < 3)
+        assert ranking.certified == (top < 3)  # vertices 3 and 4 have no rank, which is not looked for
         assert ranking.frame["vertex"].tolist() == [1, 2, 3][:top]
 
 
