@@ -91,7 +91,7 @@ def solve_by(
     if groups is None:
         outcome = run(options, start=begin)
     else:
-        step.start(cast("Floats | float", start))
+        step.start(begin)
         every = groups.begin(step)
         provable = certificate_of(every.alpha, adjacency.n, step.rounding, every.dtype, every.scale).provable
         outcome = run(every, start=begin)

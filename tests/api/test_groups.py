@@ -20,6 +20,7 @@ from prplugin import (
     NotConvergedError,
     VertexNotFoundError,
 )
+from prplugin.methods.registry import methods
 
 
 def edges_of(ids="integer", group="string", groups=7, m=400, seed=0):
@@ -455,3 +456,20 @@ def test_rows_without_a_group():
     pd.testing.assert_frame_equal(
         edges.pagerank(by="country", missing="drop"), EDGES.drop(index=3).pagerank(by="country")
     )
+
+
+def test_steps_of_groups_start_from_ranks(monkeypatch):
+    """Also in the first ranking: GPU kernels read one rank, or as many as there are vertices."""
+    method, starts = methods()["numpy"], []
+    prepare = method.prepare
+
+    def recorded(problem, machine):
+        step = prepare(problem, machine)
+        start = step.start
+        monkeypatch.setattr(step, "start", lambda ranks: (starts.append((ranks, problem.adjacency.n)), start(ranks)))
+        return step
+
+    monkeypatch.setattr(method, "prepare", recorded)
+    prplugin.Graph(edges_of(), by="country").rank(method="numpy")
+    assert len(starts) > 1
+    assert all(isinstance(ranks, float) or len(ranks) == n for ranks, n in starts)
