@@ -61,6 +61,11 @@ def compensated_sum(terms: int) -> Bound:
     return 1 + gamma(terms) ** 2 / U
 
 
+def lumped_sum(terms: int, edges: int) -> Bound:
+    """Return the depth of the sum of b_j x_j over so many vertices, beyond that of a term of a row sum."""
+    return interleaved_sum(terms) + compensated_sum(edges) + 1
+
+
 def packed_row(edges: int) -> Bound:
     """Return the depth of a row sum of packed edges, of which the graph has so many."""
     return row_sum(2048) + compensated_sum(_parts(edges, 2048) + 1)

@@ -22,6 +22,7 @@ from conformance import bounds as exact
 from prplugin.cpu.sums import norm_depth, packed_depth
 from prplugin.graph.edges import Edges, PartOfProblem, Problem
 from prplugin.machine import this_machine
+from prplugin.methods import native as native_method
 from prplugin.methods.registry import methods
 from prplugin.numerics import StepRounding, compensated_depth, group_sum_depth, rounding_depth
 from prplugin.options import Options
@@ -146,6 +147,9 @@ def test_depths_of_methods_are_those_of_their_sums(weighted):
     assert plain.norm >= n - 1
     assert native.norm == exact.interleaved_sum(n) + 5
     assert {plain.vectors, native.vectors} == {exact.vector_entry(n)}
+    lumped = native_method.rounding_of(problem, lumps=True)
+    assert lumped.norm == native.norm + 1
+    assert lumped.row == 1 + max(native.row - 1, math.ceil(exact.lumped_sum(n, m)))
     # Many seeds: x is the contribution times the rounded inverse of its factor.
     assert methods()["native"].batch(problem, this_machine(), 20).rounding == native._replace(edge=native.edge + 1)
 
