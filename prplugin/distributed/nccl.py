@@ -180,6 +180,7 @@ class DeviceRanks(Communicator):
 
     def frames_on_first(self, frames: list[Frame]) -> list[Frame]:
         serialized = [frame.device_serialize() for frame in frames] if self.rank else []
+        sent = [cupy.asarray(buffer).view(np.uint8) for _, buffers in serialized for buffer in buffers]
         of_ranks = self.all_gather([(header, [each.nbytes for each in buffers]) for header, buffers in serialized])
         received = []
         with self.group() as calls:
@@ -188,13 +189,16 @@ class DeviceRanks(Communicator):
                     received.append((header, [cupy.empty(size, np.uint8) for size in sizes]))
                     for array in received[-1][1]:
                         calls.receive(array, rank)
-            for _, buffers in serialized:
-                for buffer in buffers:
-                    calls.send(cupy.asarray(buffer).view(np.uint8), 0)
+            for array in sent:
+                calls.send(array, 0)
         cupy.cuda.get_current_stream().synchronize()
         self.check()
-        kept = frames if self.rank == 0 else []
-        return kept + [type(frames[0]).device_deserialize(*of_frame) for of_frame in received]
+        found = frames if self.rank == 0 else []
+        for header, arrays in received:
+            pairs = zip(arrays, header["is-cuda"], strict=True)  # cuDF may have spilled a buffer to the host
+            buffers = [array if on_device else memoryview(to_host(array)) for array, on_device in pairs]
+            found = [*found, type(frames[0]).device_deserialize(header, buffers)]
+        return found
 
     @contextmanager
     def group(self) -> Iterator[DeviceRanks]:
