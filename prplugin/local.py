@@ -279,8 +279,8 @@ class LocalGraph:
             write = partial(write, owned=True)
         found = Ranking(
             answer.ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), answer.method,
-            time.perf_counter() - query.began, write, options.top, outcome.order, record,
-            answer.selected, self._vertices.plain_ids, self._why(answer.terms),
+            time.perf_counter() - query.began, write, _top=options.top, _order=outcome.order, _history=record,
+            _among=answer.selected, _ids=self._vertices.plain_ids, _contributions=self._why(answer.terms),
         )  # fmt: skip
         return found if query.groups is None else by_group(found, *query.groups.proved, self._vertices)
 

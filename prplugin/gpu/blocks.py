@@ -175,8 +175,10 @@ def build(
     units, shared = units_of(np.diff(chunks_of_pieces), longest)
     bounds = cupy.asarray(np.concatenate([spans.ravel(), units.ravel()]))
     layout = Blocks(
-        rows, columns, None, tile_bits, piece_bits, chunks_of_tiles, chunks_of_pieces, chunk_by_piece, tile_sources,
-        piece_rows, piece_edges, spans, len(units), shared, (bounds[: spans.size], bounds[spans.size :]), in_degrees,
+        rows, columns, None, tile_bits, piece_bits, tile_begins=chunks_of_tiles, piece_begins=chunks_of_pieces,
+        chunk_by_piece=chunk_by_piece, tile_sources=tile_sources, piece_rows=piece_rows, piece_edges=piece_edges,
+        spans=spans, units=len(units), shared=shared, bounds=(bounds[: spans.size], bounds[spans.size :]),
+        in_degrees=in_degrees,
     )  # fmt: skip
     return layout, out_degrees
 

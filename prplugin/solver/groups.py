@@ -166,7 +166,8 @@ class GroupProof:
 
     def as_one(self, ranks: Floats) -> Floats:
         """Return the ranks with a sum of 1 over all groups, which may have been ranked by themselves."""
-        return ranks / self.sums.sum()
+        ranks_of_all: Floats = ranks / self.sums.sum()
+        return ranks_of_all
 
     def _of_all(self, tol: float) -> Options:
         most = self._options.max_iter
