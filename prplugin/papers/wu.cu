@@ -6,7 +6,7 @@
 // Memory: per entry a value and a column, and a gathered rank; begin, size and index of each row, or with BINNED=0 two
 // offsets of plain CSR.
 // Wins: nowhere; with three bins it is
-// 0.648 to 0.97 times as fast as `binned` on nine graphs (benchmarks/results/gpu/wu.md). It reads 4 bytes more per entry,
+// 0.658 to 1.06 times as fast as `binned` on nine graphs (benchmarks/results/gpu/wu.md). It reads 4 bytes more per entry,
 // and its long rows have 64 threads, not 128; its sums are float32 and not compensated.
 //
 //   index_t   int, or long long past 2^31 rows
