@@ -106,3 +106,14 @@ def test_few_edges_are_read_twice(lumped_forms):
 
 def test_users_and_items_take_two_passes():
     assert prplugin.Graph(GRAPHS["users and items"]).rank(method="native", tol=1e-10).iterations <= 2
+
+
+@pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS)
+def test_the_change_of_a_step_counts_the_dangling_mass_as_one_entry(edges):
+    alpha, graph = 0.95, prplugin.Graph(edges)
+    n = len(graph.vertices)
+    move = graph.rank(method="numpy", tol=0, max_iter=1, stop="delta", alpha=alpha).ranks - 1 / n
+    dangling = np.diff(graph.csr()[0]) == 0
+    change = np.abs(move[~dangling]).sum() + abs(move[dangling].sum())
+    assert abs(move[dangling].sum()) > change / 1000
+    assert after(graph, 1, alpha=alpha).error_bound == pytest.approx(min(alpha * change / (1 - alpha), 2), rel=1e-9)
