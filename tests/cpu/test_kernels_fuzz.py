@@ -445,7 +445,7 @@ WITH_OFFSETS = ["iterate"]
 
 
 COUNTING = {
-    "bv_positions", "iterate", "factorize_few", "rewrite_rows", "push_listed", "push_all", "update_scores"
+    "bv_positions", "iterate", "factorize_few", "factorize_strings", "rewrite_rows", "push_listed", "push_all", "update_scores"
 }  # fmt: skip
 """Kernels whose result is a number of something; others return 0."""
 
