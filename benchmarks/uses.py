@@ -111,7 +111,7 @@ def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], A
         for name in ("soc-Epinions1", "cnr-2000"):
             yield name, partial(_real, data, name), (*BOTH, Use(alpha=0.99))
     yield "path of 4M", partial(_line, 4_200_000), (FRAME, UNDIRECTED)
-    yield "star out of a hub", partial(_star, 4_200_000), (FRAME, UNDIRECTED)
+    yield "star out of a hub", partial(_star, 4_200_000), (FRAME,)  # undirected: cuGraph takes 12 s to not converge
     yield "grid 160 x 160 x 160", partial(cube, 160, memory_space="device"), (UNDIRECTED,)
     yield "communities of 50", partial(_communities, 400_000, 20_000_000), (FRAME, Use(alpha=0.99))
     yield "repeated edges, 10,000 vertices", partial(uniform, 10_000, 50_000_000, memory_space="device"), BOTH
