@@ -212,12 +212,13 @@ class Constructors(Displayed):
             the columns source, destination and weight, and so have adjacency lists: with ``source="destination",
             destination="source"`` a file with the transpose of a graph gives the graph. Weights of Matrix Market,
             DIMACS and adjacency lists are used if no column is named.
+        by, time, half_life, window, now : optional
+            As for `pagerank`. Times in text are numbers or of ISO 8601.
         directed : bool, default True
             If False, each row is an edge in both directions, as in a file that says so: a symmetric Matrix Market file,
             or text with a comment ``% sym`` (KONECT) or ``# Undirected graph`` (SNAP) above its edges.
-        by, time, half_life, window, now, bipartite, vertices, duplicates : optional
-            As for `pagerank`. Times in text are numbers or of ISO 8601. Text with a comment ``% bip`` (KONECT) is
-            bipartite and undirected.
+        bipartite, vertices, duplicates : optional
+            As for `pagerank`. Text with a comment ``% bip`` (KONECT) is bipartite and undirected.
         missing : {"error", "drop"}
             Rows with a missing endpoint: empty or `null` in text, null or NaN in Parquet.
         format : str, optional
