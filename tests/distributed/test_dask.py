@@ -25,7 +25,10 @@ distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
 
 # Dask and its event loops leave resources open when a worker is killed.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("on_all_workers"),
+]
 
 QUIET = {
     "distributed.logging.distributed": "critical",
@@ -57,18 +60,6 @@ def started(workers):
 def client():
     with started(3) as client:
         yield client
-
-
-@pytest.fixture(autouse=True)
-def on_all_workers(request, monkeypatch):
-    """Let all workers rank, although one would suffice, unless a test is about that choice."""
-    if "one_worker" not in request.fixturenames:
-        monkeypatch.setattr("prplugin.distributed.workers.MOST_THREADS", 0)
-
-
-@pytest.fixture
-def one_worker():
-    """Let the package choose the number of workers."""
 
 
 def edges_of(seed=0, n=60, m=400):

@@ -16,6 +16,7 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(unavailable_reason() is not None, reason=str(unavailable_reason())),
     pytest.mark.filterwarnings("ignore"),  # RAPIDS and Dask raise warnings of their own
+    pytest.mark.usefixtures("on_all_workers"),
 ]
 
 CUDA = unavailable_reason() is None
@@ -34,18 +35,6 @@ def client():
     ):
         client.wait_for_workers(len(cluster.workers), timeout=120)
         yield client
-
-
-@pytest.fixture(autouse=True)
-def on_all_workers(request, monkeypatch):
-    """Let all workers rank, although one would suffice, unless a test is about that choice."""
-    if "one_worker" not in request.fixturenames:
-        monkeypatch.setattr("prplugin.distributed.workers.MOST_THREADS", 0)
-
-
-@pytest.fixture
-def one_worker():
-    """Let the package choose the number of workers."""
 
 
 def edges_of(seed=0, n=3000, m=40_000, dtype="int64", stretch=1):

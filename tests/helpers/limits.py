@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
 @contextmanager
-def limited_memory(size):
-    """Limit what is allocated within to `size` bytes: by RMM if it is loaded, else by CuPy's pool."""
+def limited_memory(size: int = 2**40) -> Iterator[Callable[[], int]]:
+    """Limit further allocations, by RMM if loaded, else by CuPy, and yield a function that returns the bytes in use."""
     gc.collect()
-    if (rmm := sys.modules.get("rmm")) is not None:
-        upstream = rmm.mr.get_current_device_resource()
-        rmm.mr.set_current_device_resource(rmm.mr.LimitingResourceAdaptor(upstream, size))
+    rmm = sys.modules.get("rmm")
+    if rmm is not None:
+        before = rmm.mr.get_current_device_resource()
+        limit = rmm.mr.LimitingResourceAdaptor(before, size)
+        rmm.mr.set_current_device_resource(limit)
         try:
-            yield
+            yield limit.get_allocated_bytes
         finally:
             gc.collect()
-            rmm.mr.set_current_device_resource(upstream)
+            rmm.mr.set_current_device_resource(before)
         return
     import cupy
 
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()
-    pool.set_limit(size=pool.used_bytes() + size)
+    before = pool.get_limit()
+    pool.set_limit(size=pool.total_bytes() + size)
     try:
-        yield
+        yield pool.used_bytes
     finally:
-        pool.set_limit(size=0)
+        pool.set_limit(size=before)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from limits import limited_memory
 from method_params import param
 
 import prplugin
@@ -125,40 +126,13 @@ def ranks_of(edges, method: str, **options) -> np.ndarray:
     return rapids.on_host(prplugin.Graph(edges, weight="w").rank(method=method, **options).ranks)
 
 
-@contextmanager
-def limit_device_memory(size: int = 2**40) -> Iterator[Callable[[], int]]:
-    """Limit further allocations, by RMM if loaded, else by CuPy, and yield a function that returns the bytes in use."""
-    gc.collect()
-    rmm = sys.modules.get("rmm")
-    if rmm is not None:
-        before = rmm.mr.get_current_device_resource()
-        limit = rmm.mr.LimitingResourceAdaptor(before, size)
-        rmm.mr.set_current_device_resource(limit)
-        try:
-            yield limit.get_allocated_bytes
-        finally:
-            gc.collect()
-            rmm.mr.set_current_device_resource(before)
-        return
-    import cupy
-
-    pool = cupy.get_default_memory_pool()
-    pool.free_all_blocks()
-    before = pool.get_limit()
-    pool.set_limit(size=pool.total_bytes() + size)
-    try:
-        yield pool.used_bytes
-    finally:
-        pool.set_limit(size=before)
-
-
 @allow_warnings
 @each_library
 @each_gpu_method
 def test_out_of_memory_raises_and_frees_memory(method, library):
     edges = in_library(random_graph(20_000, 200_000), library)
     expected = ranks_of(edges, method)
-    with limit_device_memory(500_000) as used:
+    with limited_memory(500_000) as used:
         before = used()
         with pytest.raises(
             prplugin.MethodUnavailableError, match=r"the GPU's memory ran out|bytes of GPU memory"
@@ -176,7 +150,7 @@ def test_out_of_memory_raises_and_frees_memory(method, library):
 @each_gpu_method
 def test_graph_larger_than_memory_frees_memory(monkeypatch, method, library):
     edges = in_library(random_graph(), library)
-    with limit_device_memory() as used:
+    with limited_memory() as used:
         before = used()
         with monkeypatch.context() as patch:
             patch.setattr(runtime, "available_bytes", lambda: 1_000)
@@ -195,7 +169,7 @@ def test_graph_larger_than_memory_frees_memory(monkeypatch, method, library):
 def test_ranking_frees_memory(method, library):
     edges = in_library(random_graph(), library)
     ranks_of(edges, method)
-    with limit_device_memory() as used:
+    with limited_memory() as used:
         before = used()
         ranks_of(edges, method, dtype="float32")
         gc.collect()
@@ -225,7 +199,7 @@ def test_interrupt_frees_memory(method, library):
 
     edges = in_library(random_graph(), library)
     expected = ranks_of(edges, method)
-    with limit_device_memory() as used:
+    with limited_memory() as used:
         before = used()
         with pytest.raises(KeyboardInterrupt):
             ranks_of(edges, method, progress=interrupt)
