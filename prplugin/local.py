@@ -244,8 +244,8 @@ class LocalGraph:
                 known = self.adjacency.get(Coo)  # a self-loop has no reverse edge
                 edges = counted((self.m + int((known.source == known.destination).sum())) // 2, "undirected edge")
         if how.time is not None:
-            limits = f"half-life {how.half_life}", f"window {how.window}"
-            times["times"] = ", ".join([f"column {how.time!r}", *(each for each in limits if " None" not in each)])
+            given = ("column", repr(how.time)), ("half-life", how.half_life), ("window", how.window)
+            times["times"] = ", ".join(f"{name} {value}" for name, value in given if value is not None)
         facts = {
             "weights": self.weights_label if self._weighted and how.weight is not None else "every edge counts 1",
             **times,

@@ -162,7 +162,7 @@ Allocating: TypeAlias = Callable[[MemorySpace, Edges], AbstractContextManager[No
 
 
 class Iterating(NamedTuple):
-    """How seeds are ranked by iterations over all edges."""
+    """Rank seeds by iterations over all edges, with these options."""
 
     options: Options
     machine: Machine

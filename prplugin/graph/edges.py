@@ -77,7 +77,7 @@ class Edges:
     """Cache of `prplugin.methods.engines.numpy_step` between rankings."""
 
     lasting = True
-    """Whether many rankings may follow, for which `native` may arrange the edges once more."""
+    """True if several rankings may follow. `native` may then keep the edges in a second order."""
 
     lumped: Any = None
     """Cache of `prplugin.graph.lumping` between rankings."""

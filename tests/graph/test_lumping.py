@@ -95,7 +95,7 @@ def test_the_form_is_that_of_the_graph(lumped_forms):
 
 
 def test_few_edges_are_read_twice(lumped_forms):
-    """What is ranked once, or would be spared little, keeps one copy of its edges."""
+    """Keep one copy of the edges of a graph that is ranked once, or whose iterations would be spared few edges."""
     edges = GRAPHS["in steps"]
     edges.pagerank(method="native")
     complete = pd.concat([edges, pd.DataFrame({"src": np.arange(60_000), "dst": 0})])
